@@ -1,0 +1,1 @@
+//! The guest as the host sees it: commands, artifacts.

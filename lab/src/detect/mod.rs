@@ -1,0 +1,1 @@
+//! Console text to faults; pure. Rules are data.

@@ -1,0 +1,1 @@
+//! Checks of the host, each with why and the fix.

@@ -1,0 +1,1 @@
+//! Guest images: cpio archives in layers, ELF closures.

@@ -1,0 +1,3 @@
+//! Observations to verdicts, and snapshots; pure.
+
+pub mod verdict;

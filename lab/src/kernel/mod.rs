@@ -1,0 +1,1 @@
+//! Kernels: found, fetched, checked.

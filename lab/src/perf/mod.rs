@@ -1,0 +1,1 @@
+//! fio results, samples, statistics; pure.

@@ -1,0 +1,1 @@
+//! Reporters: each a fold over events.

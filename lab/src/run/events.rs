@@ -1,0 +1,183 @@
+//! What happens in a run, as one stream. The one record: every report is a fold over it.
+//!
+//! One JSON object a line in `events.jsonl`, its kind under `event`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::judge::verdict::{Owner, Verdict};
+
+/// Version of the event schema, in [`Event::RunStarted`].
+pub const SCHEMA: u32 = 1;
+
+/// One line of `events.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// When, RFC 3339 with milliseconds, UTC.
+    pub time: String,
+    /// What.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// First event of a run.
+    RunStarted {
+        /// [`SCHEMA`].
+        schema: u32,
+        /// Version of lab.
+        lab: String,
+        /// Command line as given.
+        argv: Vec<String>,
+        /// Seed of the run.
+        seed: u64,
+        /// Planned cases.
+        planned: u32,
+        /// Profile name.
+        profile: String,
+        /// Whether NEW and FLAKY fail the run.
+        strict: bool,
+        /// Host: kernel release, CPUs, memory MiB.
+        host: String,
+    },
+    /// A case is part of the plan. All of them come before the first case starts.
+    CasePlanned {
+        /// Case id.
+        case: String,
+        /// Seed of the case.
+        seed: u64,
+    },
+    /// A kernel image is at hand.
+    KernelReady {
+        /// Kernel name as given.
+        kernel: String,
+        /// Release, e.g. `7.3.4+deb13-cloud-amd64`.
+        release: String,
+        /// SHA-256 of the image, hex.
+        sha256: String,
+        /// Where it came from.
+        origin: String,
+    },
+    /// A template VM answered, or cases of this key will boot cold.
+    VmReady {
+        /// Kernel name as given.
+        kernel: String,
+        /// Topology name.
+        topology: String,
+        /// `clone` or `boot`.
+        isolation: String,
+        /// Why not `clone`, where it was asked for.
+        reason: Option<String>,
+        /// `kvm` or `tcg`.
+        accel: String,
+        /// QEMU version.
+        qemu: String,
+        /// Spawn to agent-ready of the boot, milliseconds.
+        boot_ms: u64,
+    },
+    /// A case begins; on disk before its VM is spawned.
+    CaseStarted {
+        /// Case id.
+        case: String,
+        /// Attempt, from 1.
+        attempt: u32,
+        /// Directory, relative to the run.
+        dir: String,
+    },
+    /// A step of a running case begins.
+    StepStarted {
+        /// Case id.
+        case: String,
+        /// Step name.
+        step: String,
+    },
+    /// A case ended.
+    CaseFinished {
+        /// Case id.
+        case: String,
+        /// Kernel name as given.
+        kernel: String,
+        /// Topology name.
+        topology: String,
+        /// Scenario name.
+        scenario: String,
+        /// What it came to.
+        #[serde(with = "verdict_text")]
+        verdict: Verdict,
+        /// Whose doing; absent for a pass or skip.
+        owner: Option<Owner>,
+        /// Cause in one line; empty for a pass.
+        cause: String,
+        /// Console lines that decided it.
+        evidence: Vec<String>,
+        /// From case_started, milliseconds.
+        duration_ms: u64,
+        /// Attempts made.
+        attempts: u32,
+        /// `clone` or `boot`.
+        isolation: String,
+        /// `kvm` or `tcg`.
+        accel: String,
+        /// Directory, relative to the run.
+        dir: String,
+        /// Seed of the case.
+        seed: u64,
+    },
+    /// Something worth a line that decides nothing (accelerator chosen, template refused).
+    Note {
+        /// One line.
+        text: String,
+    },
+    /// Last event of a run that was not cut off.
+    RunFinished {
+        /// Cases that passed.
+        passed: u32,
+        /// Cases that failed.
+        failed: u32,
+        /// Cases that were skipped.
+        skipped: u32,
+        /// Exit code.
+        exit_code: u8,
+        /// From run_started, milliseconds.
+        duration_ms: u64,
+    },
+}
+
+/// A verdict as one string, as people see it: `PASS`, `FLAKY 2/3`, `SKIP reason`.
+mod verdict_text {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    use super::Verdict;
+
+    pub(super) fn serialize<S: Serializer>(verdict: &Verdict, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(verdict)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Verdict, D::Error> {
+        let text = String::deserialize(d)?;
+        parse(&text).ok_or_else(|| D::Error::custom(format!("unknown verdict `{text}`")))
+    }
+
+    fn parse(text: &str) -> Option<Verdict> {
+        let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+        Some(match word {
+            "PASS" => Verdict::Pass,
+            "FAIL" => Verdict::Fail,
+            "KERNEL" => Verdict::Kernel,
+            "HANG" => Verdict::Hang,
+            "PERF-REG" => Verdict::PerfReg,
+            "PERF-IMP" => Verdict::PerfImp,
+            "UNDECIDED" => Verdict::Undecided,
+            "NEW" => Verdict::New,
+            "INFRA" => Verdict::Infra,
+            "SKIP" => Verdict::Skip { reason: rest.into() },
+            "FLAKY" => {
+                let (passed, of) = rest.split_once('/')?;
+                Verdict::Flaky { passed: passed.parse().ok()?, of: of.parse().ok()? }
+            }
+            _ => return None,
+        })
+    }
+}

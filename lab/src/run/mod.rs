@@ -1,0 +1,3 @@
+//! A run: dispatcher, attempts, events, and the directory they are recorded in.
+
+pub mod events;
