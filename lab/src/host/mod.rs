@@ -1,1 +1,3 @@
 //! The host: processes, locks, paths.
+
+pub mod slots;
