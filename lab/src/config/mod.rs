@@ -2,6 +2,16 @@
 //!
 //! Files are read by the caller; every error of a file is reported at once with its span.
 
+mod expect_file;
+mod flow;
 pub mod kernel;
+pub mod kernel_file;
+pub mod nearest;
+pub mod problem;
+mod reader;
 pub mod scenario;
+pub mod scenario_file;
+mod step_file;
 pub mod topology;
+pub mod topology_file;
+mod value;
