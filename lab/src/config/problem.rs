@@ -77,7 +77,7 @@ impl ConfigErrors {
         };
         let handler = GraphicalReportHandler::new_themed(theme)
             .with_width(WIDTH)
-            .with_context_lines(0)
+            .with_context_lines(1)
             .with_links(false);
         let mut text = String::new();
         for file in &self.files {

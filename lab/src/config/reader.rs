@@ -77,8 +77,10 @@ fn parse<'a>(file: &'a SourceFile, sink: &Sink) -> Option<Document<&'a str>> {
         Ok(document) => Some(document),
         Err(first) => {
             let all = syntax_errors(&file.text);
-            if all.is_empty() {
-                sink.add(first.span().unwrap_or(0..0), first.message().trim());
+            // It may be of another sort, such as a key given twice or a value left out.
+            let at = first.span().unwrap_or(0..0);
+            if !all.iter().any(|(span, _)| *span == at) {
+                sink.add(at, first.message().trim());
             }
             for (span, message) in all {
                 sink.add(span, message);
