@@ -121,8 +121,7 @@ fn memory(args: &mut Args, spec: &VmSpec) {
 fn numa(args: &mut Args, spec: &VmSpec) {
     let topology = &spec.topology;
     for (id, node) in topology.nodes.iter().enumerate() {
-        let memory =
-            if node.memory_bytes > 0 { format!(",memdev=ram{id}") } else { String::new() };
+        let memory = if node.memory_bytes > 0 { format!(",memdev=ram{id}") } else { String::new() };
         args.pair("-numa", format!("node,nodeid={id}{memory}"));
     }
     // No socket spans nodes, so the first CPU of a socket speaks for all of it.
