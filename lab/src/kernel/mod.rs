@@ -1,1 +1,9 @@
 //! Kernels: found, fetched, checked.
+
+pub mod bzimage;
+pub mod config;
+mod release;
+pub mod version;
+pub mod vmlinux;
+
+use release::release_word;
