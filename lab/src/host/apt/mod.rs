@@ -1,0 +1,3 @@
+//! apt, used from private roots: the machine's own package state is only read.
+
+pub mod sources;
