@@ -1,5 +1,9 @@
 //! The host: processes, locks, paths.
 
 pub mod apt;
+pub mod capture;
+pub mod files;
 pub mod lock;
 pub mod paths;
+pub mod process;
+mod spawner;

@@ -1,6 +1,7 @@
 //! Kernels: found, fetched, checked.
 
 pub mod bzimage;
+pub mod catalogue;
 pub mod config;
 mod release;
 pub mod version;
