@@ -29,6 +29,7 @@ pub enum ConfigError {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KernelConfig {
     options: BTreeMap<String, String>,
+    version: Option<String>,
 }
 
 impl KernelConfig {
@@ -42,10 +43,11 @@ impl KernelConfig {
         if text.len() > MAX_BYTES {
             return Err(ConfigError::TooBig { bytes: text.len() });
         }
-        let mut options = BTreeMap::new();
+        let (mut options, mut version) = (BTreeMap::new(), None);
         for (number, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
+                version = version.or_else(|| title_version(line));
                 continue;
             }
             let (name, value) = line
@@ -57,7 +59,12 @@ impl KernelConfig {
         if options.is_empty() {
             return Err(ConfigError::Empty);
         }
-        Ok(KernelConfig { options })
+        Ok(KernelConfig { options, version })
+    }
+
+    /// Kernel version in the title line, e.g. `7.3.4`.
+    pub fn kernel_version(&self) -> Option<&str> {
+        self.version.as_deref()
     }
 
     /// Value of an option (`y`, `m`, a number, a quoted string); `name` without `CONFIG_`.
@@ -70,6 +77,12 @@ impl KernelConfig {
     pub fn missing(&self, required: &[String]) -> Vec<String> {
         required.iter().filter(|name| self.get(name) != Some("y")).cloned().collect()
     }
+}
+
+/// `# Linux/x86 7.3.4 Kernel Configuration`
+fn title_version(line: &str) -> Option<String> {
+    let words = line.strip_prefix("# Linux/")?.strip_suffix(" Kernel Configuration")?;
+    words.split_whitespace().nth(1).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -86,6 +99,13 @@ mod tests {
         assert_eq!(config.get("LOCALVERSION"), Some("\"-a=b\""));
         assert_eq!(config.get("HZ"), Some("250"));
         assert_eq!(config.get("KASAN"), None);
+        assert_eq!(config.kernel_version(), None);
+    }
+
+    #[test]
+    fn the_title_names_the_version() {
+        let titled = format!("# Linux/x86 7.3.4 Kernel Configuration\n{SAMPLE}");
+        assert_eq!(KernelConfig::parse(&titled).unwrap().kernel_version(), Some("7.3.4"));
     }
 
     #[test]
