@@ -1,6 +1,11 @@
 //! The host: processes, locks, paths.
 
 pub mod slots;
+pub mod apt;
 pub mod capture;
+pub mod files;
+pub mod lock;
+pub mod paths;
 pub mod process;
+pub mod scratch;
 mod spawner;
