@@ -9,3 +9,5 @@ pub mod wire;
 mod doc;
 #[cfg(test)]
 pub(crate) mod samples;
+pub mod options;
+pub mod project;
