@@ -1,3 +1,24 @@
-//! Observations to verdicts, and snapshots; pure.
+//! Observations to verdicts, and snapshots; pure but for `store`.
 
+mod completed;
+mod decide;
+mod equal;
+pub mod evidence;
+pub mod exit;
+mod finding;
+mod fio;
+mod flags;
+mod hang;
+mod render;
+mod rules;
+pub mod snapshot;
+pub mod store;
+mod taint;
+mod transport;
 pub mod verdict;
+
+#[cfg(test)]
+mod samples;
+
+pub use decide::judge;
+pub use evidence::{CaseEnd, Evidence, Judgement};
