@@ -1,1 +1,6 @@
 //! The host: processes, locks, paths.
+
+pub mod slots;
+pub mod capture;
+pub mod process;
+mod spawner;

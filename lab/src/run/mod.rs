@@ -1,3 +1,11 @@
 //! A run: dispatcher, attempts, events, and the directory they are recorded in.
 
 pub mod events;
+pub mod log;
+pub mod record;
+pub mod wire;
+
+#[cfg(test)]
+mod doc;
+#[cfg(test)]
+pub(crate) mod samples;
