@@ -4,25 +4,31 @@
 //! | --- | --- | --- |
 //! | `init`, or any name as PID 1 | the kernel | mounts the pseudo file systems, forks the agent, reaps, powers off |
 //! | `agent` | init (by fork) | speaks frames with the host on the virtio-serial ports, runs steps |
+//! | `client ...` | the agent | touches a mount under test on behalf of a step, see [`client`] |
 //!
 //! Every wait has a bound, and no role but a client ever touches a mount under test. What is
 //! not here: verdicts (the host judges) and the FUSE server itself (package lab-fuse).
 
 mod agent;
+mod client;
 mod init;
+mod random;
 mod report;
+mod steps;
 mod sys;
+mod text;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let role = std::env::args().nth(1).unwrap_or_default();
+    let args: Vec<String> = std::env::args().skip(1).collect();
     if std::process::id() == 1 {
         return init::main();
     }
-    match role.as_str() {
-        "init" => init::main(),
-        "agent" => agent::main(),
+    match args.first().map(String::as_str) {
+        Some("init") => init::main(),
+        Some("agent") => agent::main(),
+        Some("client") => client::main(&args[1..]),
         _ => ExitCode::from(64),
     }
 }

@@ -91,7 +91,7 @@ impl Agent {
         if let Err(e) = random::reseed(hello.rng_seed) {
             kmsg::error(&format!("lab-agent: random seed: {e}"));
         }
-        self.handler.new_session(session);
+        self.handler.new_session();
         let reply = HelloReply {
             agent_version: env!("CARGO_PKG_VERSION").to_owned(),
             boottime_ns: clock::boottime_ns(),

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use lab_proto::observe::{Diagnosis, TaskReport};
 
+use super::Case;
 use crate::report::{connections, tasks};
 
 /// Most tasks in a diagnosis.
@@ -13,17 +14,29 @@ const MAX_TASKS: usize = 256;
 /// Limit of the walk over /proc, guest time.
 const WALK_LIMIT: Duration = Duration::from_secs(5);
 
-/// Tasks and connections; what could not be read in time is a gap.
-pub(crate) fn report() -> Diagnosis {
+/// Limit of each server's answer, guest time.
+const STATS_LIMIT: Duration = Duration::from_secs(1);
+
+/// Tasks, connections and telemetry; what could not be had in time is a gap.
+pub(crate) fn report(case: &Case) -> Diagnosis {
     let mut gaps = Vec::new();
     let tasks = walk(&mut gaps);
     let connections = bounded(connections::all, "fusectl", &mut gaps).unwrap_or_default();
-    Diagnosis { tasks, connections, servers: Vec::new(), gaps }
+    let (servers, silent) = case.stats(STATS_LIMIT);
+    gaps.extend(silent);
+    Diagnosis { tasks, connections, servers, gaps }
 }
 
 enum Seen {
     Reading(u32),
     Task(TaskReport),
+}
+
+/// Every task in uninterruptible sleep.
+pub(crate) fn d_tasks() -> Vec<TaskReport> {
+    let mut found = walk(&mut Vec::new());
+    found.retain(|task| task.state == "D");
+    found
 }
 
 fn walk(gaps: &mut Vec<String>) -> Vec<TaskReport> {

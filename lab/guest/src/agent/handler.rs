@@ -4,54 +4,74 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lab_proto::message::{Command, Fault, FaultKind, Reply};
+use lab_proto::step::Step;
 
-use super::diagnose;
-use super::link::Link;
+use super::{Bulk, Case, Link, diagnose};
 use crate::report::{facts, topology};
+use crate::steps::{self, Context};
 use crate::sys::{kmsg, power};
+
+/// Limit of a question for telemetry, guest time.
+const STATS_LIMIT: Duration = Duration::from_secs(2);
 
 /// What requests share.
 pub(crate) struct Handler {
-    #[allow(dead_code)]
     link: Arc<Link>,
+    bulk: Bulk,
+    case: Case,
 }
 
 impl Handler {
-    /// A handler with no servers and no session.
+    /// A handler with no servers.
     pub(crate) fn new(link: Arc<Link>) -> Handler {
-        Handler { link }
+        Handler { link, bulk: Bulk::default(), case: Case::default() }
     }
 
     /// Forgets everything of an older session.
-    pub(crate) fn new_session(&self, _session: u64) {}
+    pub(crate) fn new_session(&self) {
+        self.case.clear();
+    }
 
     /// Carries out `command`, which may take as long as a step does.
     ///
     /// # Errors
     /// A fault says why there is no reply.
-    pub(crate) fn handle(&self, _session: u64, command: Command) -> Result<Reply, Fault> {
+    pub(crate) fn handle(&self, session: u64, command: Command) -> Result<Reply, Fault> {
         match command {
             Command::Topology => Ok(Reply::Topology(topology::report())),
             Command::Facts => Ok(Reply::Facts(facts::report())),
-            Command::Stats => Ok(Reply::Stats(Vec::new())),
-            Command::Diagnose => Ok(Reply::Diagnosis(diagnose::report())),
+            Command::Stats => Ok(Reply::Stats(self.case.stats(STATS_LIMIT).0)),
+            Command::Diagnose => Ok(Reply::Diagnosis(diagnose::report(&self.case))),
             Command::Mark { marker } => mark(&marker),
             Command::PowerOff => Ok(power_off()),
-            Command::Step { step, .. } => {
-                Err(unsupported(&format!("step {} is not known here", step.kind())))
+            Command::Step { step, seed, call_limit_ms } => {
+                self.step(session, step, seed, Duration::from_millis(call_limit_ms))
             }
         }
+    }
+
+    fn step(
+        &self,
+        session: u64,
+        step: Step,
+        seed: u64,
+        call_limit: Duration,
+    ) -> Result<Reply, Fault> {
+        let (link, bulk, case) = (&*self.link, &self.bulk, &self.case);
+        let context = Context { link, bulk, case, session, seed, call_limit };
+        steps::run(step, &context).map(Reply::Observed)
     }
 }
 
 fn mark(marker: &str) -> Result<Reply, Fault> {
+    let fault = |text: String| Fault { kind: FaultKind::Agent, text };
     let good = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     if marker.is_empty() || marker.len() > 64 || !marker.bytes().all(good) {
-        return Err(Fault { kind: FaultKind::Agent, text: "not a marker".to_owned() });
+        return Err(fault("not a marker".to_owned()));
     }
     let tainted = facts::tainted();
     kmsg::write(5, &format!("lab-mark: {marker}"))
-        .map_err(|e| Fault { kind: FaultKind::Agent, text: format!("kernel log: {e}") })?;
+        .map_err(|e| fault(format!("kernel log: {e}")))?;
     Ok(Reply::Marked { tainted })
 }
 
@@ -62,8 +82,4 @@ fn power_off() -> Reply {
         power::sync_and_off();
     });
     Reply::PoweringOff
-}
-
-fn unsupported(text: &str) -> Fault {
-    Fault { kind: FaultKind::Unsupported, text: text.to_owned() }
 }

@@ -1,5 +1,9 @@
 //! FUSE connections as fusectl shows them.
 
+use std::io;
+use std::sync::mpsc;
+use std::time::Duration;
+
 use lab_proto::observe::ConnectionReport;
 
 use super::read;
@@ -17,4 +21,15 @@ pub(crate) fn all() -> Vec<ConnectionReport> {
 /// `waiting` of a connection, none when its directory is gone.
 pub(crate) fn waiting(connection: u32) -> Option<u64> {
     read::value(format!("{ROOT}/{connection}/waiting"))
+}
+
+/// Aborts a connection: writes to its `abort`, at most `limit`.
+///
+/// # Errors
+/// What the write says, `TimedOut` when it does not return.
+pub(crate) fn abort(connection: u32, limit: Duration) -> io::Result<()> {
+    let (send, receive) = mpsc::channel();
+    let path = format!("{ROOT}/{connection}/abort");
+    std::thread::spawn(move || send.send(std::fs::write(path, "1")));
+    receive.recv_timeout(limit).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }

@@ -10,11 +10,6 @@ pub(crate) fn error(text: &str) {
     let _ = write(3, text);
 }
 
-/// Writes a line at level info.
-pub(crate) fn info(text: &str) {
-    let _ = write(6, text);
-}
-
 /// Writes one line at `level`. Line breaks become blanks, the length is bounded.
 pub(crate) fn write(level: u8, text: &str) -> std::io::Result<()> {
     let mut file = std::fs::OpenOptions::new().write(true).open("/dev/kmsg")?;
@@ -22,8 +17,10 @@ pub(crate) fn write(level: u8, text: &str) -> std::io::Result<()> {
 }
 
 fn line(level: u8, text: &str) -> String {
-    let cut = text.floor_char_boundary(MAX_LINE.min(text.len()));
-    let text: String = text[..cut].chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let text: String = crate::text::start(text, MAX_LINE)
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     format!("<{level}>{text}\n")
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod affinity;
 pub(crate) mod clock;
 pub(crate) mod errno;
+pub(crate) mod file;
 pub(crate) mod kmsg;
 pub(crate) mod mount;
 pub(crate) mod power;

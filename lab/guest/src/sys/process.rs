@@ -68,10 +68,11 @@ pub(crate) fn wait_any() -> io::Result<(i32, End)> {
     }
 }
 
-/// Sends `signal` to `pid`.
-pub(crate) fn kill(pid: i32, signal: i32) -> io::Result<()> {
+/// Sends SIGKILL to this process.
+pub(crate) fn kill_self() -> io::Result<()> {
     // SAFETY: takes no pointers.
-    if unsafe { libc::kill(pid, signal) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    let result = unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Starts a program of the guest: the one place of this package that does.
