@@ -4,6 +4,7 @@ mod completed;
 mod decide;
 mod equal;
 pub mod evidence;
+pub mod layout;
 pub mod exit;
 mod finding;
 mod fio;

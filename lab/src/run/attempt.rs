@@ -8,16 +8,15 @@ use std::time::{Duration, Instant};
 use super::context::Context;
 use super::events::Event;
 use super::record::CaseDir;
-use super::session::{Seen, Session, chain, end_of, millis};
+use super::session::{Seen, Session, end_of, millis};
 use super::source::{self, Source};
 use crate::detect;
-use crate::judge::evidence::{CaseEnd, Evidence, Judgement};
-use crate::judge::snapshot::SnapshotSet;
-use crate::judge::{decide, snapshot_io};
+use crate::judge::{CaseEnd, Evidence, Judgement, snapshot, store};
+
 use crate::kernel::Kernel;
 use crate::plan::Case;
 use crate::vm::argv::argv;
-use crate::vm::end::End;
+use crate::vm::End;
 use crate::vm::machine::CONSOLE_LOG;
 use crate::vm::spec::VmSpec;
 
@@ -107,14 +106,11 @@ impl Attempt<'_> {
     fn judge(&self, dir: &CaseDir, seen: &Seen, console: &str) -> io::Result<Judgement> {
         let text = self.source.boot_console() + console;
         let faults = detect::scan(text.as_bytes());
-        let read = snapshot_io::read(&self.context.snapshots, self.case, self.policy());
-        let (snapshots, unreadable) = match read {
-            Ok(set) => (set, None),
-            Err(e) => (SnapshotSet::default(), Some(chain(&e))),
-        };
-        let end = unreadable.map(|text| CaseEnd::VmFailed { text });
+        let (scenario, topology) = (&self.case.scenario, &self.case.topology);
+        let wanted = snapshot::wanted(scenario, topology, self.policy());
+        let snapshots = store::load(&self.context.snapshots, &wanted);
         write_json(&dir.observations(), &seen.observations)?;
-        let judgement = decide::judge(&Evidence {
+        let judgement = crate::judge::judge(&Evidence {
             scenario: &self.case.scenario,
             queue_policy: self.policy(),
             topology: &self.case.topology,
@@ -122,7 +118,7 @@ impl Attempt<'_> {
             observations: &seen.observations,
             artifacts: &seen.artifacts,
             final_stats: &seen.final_stats,
-            end: end.as_ref().unwrap_or(&seen.end),
+            end: &seen.end,
             faults: &faults,
             taint_before: seen.facts.as_ref().map(|f| f.tainted),
             taint_after: seen.taint_after,
@@ -131,7 +127,8 @@ impl Attempt<'_> {
             strict: self.context.strict,
         });
         if !self.context.strict {
-            snapshot_io::write_pending(&self.context.snapshots, &judgement.snapshot_new)?;
+            let mut pending = judgement.snapshot_new.iter();
+            pending.try_for_each(|new| store::write_pending(&self.context.snapshots, new))?;
         }
         Ok(judgement)
     }
@@ -166,7 +163,7 @@ fn write_inputs(dir: &CaseDir, case: &Case, spec: &VmSpec) -> io::Result<()> {
     let mut words = vec![spec.qemu.display().to_string()];
     words.extend(argv(spec));
     std::fs::write(dir.qemu_cmd(), shell_words::join(&words) + "\n")?;
-    std::fs::write(dir.scenario(), crate::plan::describe::describe(case))
+    std::fs::write(dir.scenario(), crate::plan::describe(case))
 }
 
 fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> io::Result<()> {

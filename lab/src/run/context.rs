@@ -11,7 +11,7 @@ use super::options::Isolation;
 use super::record::RunDir;
 use crate::host::scratch::Scratch;
 use crate::host::slots::Slots;
-use crate::vm::limits::Limits;
+use crate::vm::Limits;
 use crate::vm::qemu::Qemu;
 use crate::vm::spec::Accel;
 

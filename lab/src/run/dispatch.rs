@@ -14,7 +14,7 @@ use super::context::Context;
 use super::events::Event;
 use super::source::{self, Key, Source};
 use crate::config::scenario::ImageKind;
-use crate::judge::evidence::Judgement;
+use crate::judge::Judgement;
 use crate::judge::verdict::{Tally, Verdict};
 use crate::kernel::Kernel;
 use crate::plan::{Case, skip_reason};

@@ -15,11 +15,11 @@ use super::events::Event;
 use super::log::EventLog;
 use crate::agent::AgentError;
 use crate::config::scenario::NamedStep;
-use crate::judge::evidence::CaseEnd;
+use crate::judge::CaseEnd;
 use crate::judge::layout;
 use crate::plan::Case;
-use crate::vm::error::VmError;
-use crate::vm::limits::Limits;
+use crate::vm::VmError;
+use crate::vm::Limits;
 use crate::vm::machine::Machine;
 
 /// Largest artifact that is read back for judging, bytes.

@@ -10,17 +10,17 @@ use super::events::Event;
 use super::options::Isolation;
 use super::session::{chain, end_of, millis};
 use crate::host::slots::Slot;
-use crate::judge::evidence::CaseEnd;
+use crate::judge::CaseEnd;
 use crate::kernel::Kernel;
 use crate::plan::Case;
-use crate::vm::error::VmError;
+use crate::vm::VmError;
 use crate::vm::machine::Machine;
 use crate::vm::spec::{Ram, VmSpec};
 use crate::vm::template::Template;
 
 /// On every kernel command line: the console that is read, an end instead of a reboot after a
 /// panic, and the subject switched on.
-const BASE_CMDLINE: &str = "console=ttyS0 panic=-1 fuse.enable_uring=1";
+pub(super) const BASE_CMDLINE: &str = "console=ttyS0 panic=-1 fuse.enable_uring=1";
 
 /// What the VMs of adjacent cases have in common: the key of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
