@@ -61,7 +61,11 @@ pub(super) fn read_file<T>(
         Some(value) if problems.is_empty() => Ok(value),
         _ => {
             problems.sort_by_key(|p| p.span.start);
-            debug_assert!(!problems.is_empty(), "a reader gave up without a word");
+            if problems.is_empty() {
+                // A reader that gave up without a word; the file is refused all the same.
+                let message = "the file cannot be understood".into();
+                problems.push(Problem { span: 0..0, message, hint: None });
+            }
             Err(FileProblems { file: file.clone(), problems })
         }
     }
@@ -268,7 +272,7 @@ impl<'a> Table<'a> {
             let key = self.items.get_key_value(name).map(|(key, _)| key);
             self.sink.hint(
                 key.and_then(|k| k.span()).unwrap_or_else(|| self.span()),
-                format!("unknown key `{name}`"),
+                format!("unknown key `{}`", name.escape_debug()),
                 suggestion(name, known.iter().copied()),
             );
         }
