@@ -20,6 +20,8 @@ pub mod verdict;
 
 #[cfg(test)]
 mod samples;
+#[cfg(test)]
+mod tests;
 
 pub use decide::judge;
 pub use evidence::{CaseEnd, Evidence, Judgement};
