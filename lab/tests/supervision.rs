@@ -1,6 +1,8 @@
 //! Supervision of QEMU and of the agent, against a QEMU that plays scripts: whatever it does,
 //! the lab is done within its limits, names the cause, and leaves no process.
 
+#![allow(clippy::unwrap_used)] // a helper of a test that fails is a test that fails
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
