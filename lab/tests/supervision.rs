@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use lab::agent::AgentError;
 use lab::config::topology::{Node, Topology};
+use lab::host::process::{self, Program};
 use lab::vm::accel::{self, AccelError, AccelRequest};
 use lab::vm::machine::Machine;
 use lab::vm::qemu::Qemu;
@@ -386,4 +387,34 @@ async fn kvm_that_cannot_run_a_guest_is_refused_with_the_reason() {
     assert!(matches!(ask(AccelRequest::Kvm).await, Err(AccelError::NoKvm(_))));
     let tcg = ask(AccelRequest::Tcg).await.unwrap();
     assert_eq!((tcg.accel, tcg.reason), (Accel::Tcg, None));
+}
+
+/// Set in the process that [`a_killed_lab_leaves_no_qemu`] kills: the directory of its stage.
+const HOLD: &str = "LAB_TEST_HOLD";
+
+/// The role of a lab that is killed: holds a VM, for another test. Nothing on its own.
+#[tokio::test]
+async fn holder() {
+    let Ok(dir) = std::env::var(HOLD) else { return };
+    let mut stage = Stage::new("good");
+    stage.spec.dir = Path::new(&dir).join("vm");
+    let machine = stage.hello().await.unwrap();
+    std::fs::write(Path::new(&dir).join("up"), machine.pid().to_string()).unwrap();
+    tokio::time::sleep(2 * PATIENCE).await;
+}
+
+#[tokio::test]
+async fn a_killed_lab_leaves_no_qemu() {
+    let stage = Stage::new("good");
+    let mut lab = Program::new(std::env::current_exe().unwrap(), ["--exact", "holder"]);
+    lab.env.push((HOLD.into(), stage.dir.path().into()));
+    let lab = process::spawn(lab).await.unwrap();
+    let begin = Instant::now();
+    while !stage.dir.path().join("up").exists() {
+        assert!(begin.elapsed() < PATIENCE, "{}", lab.stdout());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(process_with(stage.dir.path()).is_some());
+    lab.kill_group();
+    stage.nothing_left().await;
 }
