@@ -7,6 +7,10 @@ use lab_proto::message::Command;
 
 use super::machine::Machine;
 
+/// How long QEMU may take to end after a request that nobody seems to have heard: the answer
+/// may have been lost because the end came first.
+const SETTLE: Duration = Duration::from_millis(200);
+
 /// Where the end begins. Each step that does not help is followed by the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
@@ -38,24 +42,24 @@ impl Machine {
         for step in [End::PowerOff, End::Quit, End::Kill] {
             if status.is_none() && step >= first {
                 by = Some(step);
-                self.ask(step, limit).await;
-                status = tokio::time::timeout(limit, self.process.wait()).await.ok();
+                let wait = if self.ask(step, limit).await { limit } else { limit.min(SETTLE) };
+                status = tokio::time::timeout(wait, self.process.wait()).await.ok();
             }
         }
         let drained = self.console.drained(limit).await;
         Ended { by, status, drained }
     }
 
-    async fn ask(&self, step: End, limit: Duration) {
+    /// Asks for the end; whether it was heard.
+    async fn ask(&self, step: End, limit: Duration) -> bool {
         match (step, &self.agent) {
-            (End::PowerOff, Some(agent)) => {
-                let _ = agent.request(Command::PowerOff, limit).await;
+            (End::PowerOff, Some(agent)) => agent.request(Command::PowerOff, limit).await.is_ok(),
+            (End::PowerOff, None) => false,
+            (End::Quit, _) => self.qmp.execute(qapi::qmp::quit {}, limit).await.is_ok(),
+            (End::Kill, _) => {
+                self.process.kill_group();
+                true
             }
-            (End::PowerOff, None) => {}
-            (End::Quit, _) => {
-                let _ = self.qmp.execute(qapi::qmp::quit {}, limit).await;
-            }
-            (End::Kill, _) => self.process.kill_group(),
         }
     }
 }
