@@ -2,7 +2,7 @@
 //!
 //! | role | started by | what it does |
 //! | --- | --- | --- |
-//! | `init`, or any name as PID 1 | the kernel | mounts the pseudo file systems, forks the agent, reaps, powers off |
+//! | PID 1, whatever its arguments | the kernel | mounts the pseudo file systems, forks the agent, reaps, powers off |
 //! | `agent` | init (by fork) | speaks frames with the host on the virtio-serial ports, runs steps |
 //! | `client ...` | the agent | touches a mount under test on behalf of a step, see [`client`] |
 //!
@@ -22,11 +22,11 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    // Never by name alone: init mounts over /dev and powers the machine off.
     if std::process::id() == 1 {
         return init::main();
     }
     match args.first().map(String::as_str) {
-        Some("init") => init::main(),
         Some("agent") => agent::main(),
         Some("client") => client::main(&args[1..]),
         _ => ExitCode::from(64),

@@ -14,7 +14,7 @@ use lab_proto::message::{Fault, FaultKind, Hello, HelloReply, Request, Response}
 use super::handler::Handler;
 use super::link::Link;
 use super::port;
-use crate::sys::{clock, kmsg, random};
+use crate::sys::{clock, kmsg, process, random};
 
 /// How long the control port may take to appear.
 const PORT_LIMIT: Duration = Duration::from_secs(20);
@@ -31,6 +31,7 @@ struct Agent {
 
 /// Runs the agent. Returns only when the control port is gone.
 pub(crate) fn main() -> ExitCode {
+    process::name("lab-agent");
     let opened = port::open(CONTROL_PORT, PORT_LIMIT);
     match opened.and_then(|reader| Ok((reader.try_clone()?, reader))) {
         Ok((writer, reader)) => {

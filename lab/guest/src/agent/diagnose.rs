@@ -14,6 +14,9 @@ const MAX_TASKS: usize = 256;
 /// Limit of the walk over /proc, guest time.
 const WALK_LIMIT: Duration = Duration::from_secs(5);
 
+/// Time between the two looks for tasks in uninterruptible sleep.
+const D_PAUSE: Duration = Duration::from_millis(300);
+
 /// Limit of each server's answer, guest time.
 const STATS_LIMIT: Duration = Duration::from_secs(1);
 
@@ -32,11 +35,22 @@ enum Seen {
     Task(TaskReport),
 }
 
-/// Every task in uninterruptible sleep.
+/// Every task that stays in uninterruptible sleep: in two looks, since one on its way through
+/// a short sleep is none of them.
 pub(crate) fn d_tasks() -> Vec<TaskReport> {
-    let mut found = walk(&mut Vec::new());
-    found.retain(|task| task.state == "D");
-    found
+    let look = || {
+        let mut found = walk(&mut Vec::new());
+        found.retain(|task| task.state == "D");
+        found
+    };
+    let first = look();
+    if first.is_empty() {
+        return first;
+    }
+    std::thread::sleep(D_PAUSE);
+    let mut second = look();
+    second.retain(|task| first.iter().any(|earlier| earlier.tid == task.tid));
+    second
 }
 
 fn walk(gaps: &mut Vec<String>) -> Vec<TaskReport> {
@@ -71,8 +85,7 @@ fn read_tasks(send: &mpsc::Sender<Seen>) {
             return;
         }
         for tid in tasks::threads(pid) {
-            // A kernel thread is like every thread of its process.
-            let Some(task) = tasks::report(pid, tid) else { break };
+            let Some(task) = tasks::report(pid, tid) else { continue };
             if send.send(Seen::Task(task)).is_err() {
                 return;
             }

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use super::{load, out, stat, tree};
-use crate::sys::{errno, mount};
+use crate::sys::{errno, mount, process};
 
 /// Runs the client role that the arguments name; 64 when they name none.
 pub(crate) fn main(args: &[String]) -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    process::name(&format!("lab-{}", args.first().unwrap_or(&"client")));
     match run(&args) {
         Some(()) => ExitCode::SUCCESS,
         None => ExitCode::from(64),

@@ -75,9 +75,11 @@ pub(crate) fn report(pid: u32, tid: u32) -> Option<TaskReport> {
     Some(TaskReport { tid, pid, name: stat.name, state: stat.state.to_string(), stack })
 }
 
-/// Whether a task waits in the kernel's FUSE code.
+/// Whether a task waits in the kernel's FUSE code for an answer; a server that waits for
+/// requests on /dev/fuse does not.
 pub(crate) fn waits_in_fuse(task: &TaskReport) -> bool {
-    task.stack.iter().any(|function| function.contains("fuse_"))
+    let any = |part: &str| task.stack.iter().any(|function| function.contains(part));
+    any("fuse_") && !any("fuse_dev_")
 }
 
 #[cfg(test)]

@@ -21,6 +21,9 @@ use crate::report::{cpulist, facts};
 /// Opcodes that do not travel on the ring.
 const OFF_RING: [&str; 3] = ["forget", "batch_forget", "interrupt"];
 
+/// Most requests per CPU: the server keeps the latest arrivals, and they must hold these.
+const MAX_REQUESTS: u32 = 1024;
+
 /// Most error lines in an observation.
 const MAX_ERRORS: usize = 256;
 
@@ -35,6 +38,7 @@ struct Seen {
 }
 
 pub(super) fn run(path: &str, requests: u32, context: &Context<'_>) -> Result<Observation, Fault> {
+    let requests = requests.clamp(1, MAX_REQUESTS);
     let server = context.server(path)?;
     let trace = facts::traces_fuse().then(|| Trace::start(server.report.connection)).transpose();
     let trace = trace.map_err(|e| fault(FaultKind::Agent, format!("tracing: {e}")))?;
@@ -42,7 +46,7 @@ pub(super) fn run(path: &str, requests: u32, context: &Context<'_>) -> Result<Ob
     let client_cpus = cpulist::online();
     let mut seen = Seen::default();
     for &cpu in &client_cpus {
-        seen.client(path, cpu, requests.clamp(1, 1024), context)?;
+        seen.client(path, cpu, requests, context)?;
         // After each client, since the server keeps only the latest arrivals.
         seen.arrivals(&server)?;
     }
