@@ -2,5 +2,9 @@
 //!
 //! What is in an image is decided by the recipes of `images/`; nothing here starts a program.
 
+pub mod closure;
 pub mod cpio;
+pub mod elf;
 pub mod guest;
+pub mod recipe;
+pub mod search;
