@@ -1,12 +1,12 @@
 //! A host program with all that it needs to start, as files with the paths the loader will
 //! look at.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use super::elf::{self, ElfError, Needs};
-use super::search;
+use super::search::{self, Place};
 use crate::host::files;
 
 /// Files of one program; fio of Debian has about a hundred.
@@ -62,29 +62,30 @@ pub type Files = BTreeMap<PathBuf, PathBuf>;
 /// [`ClosureError`].
 pub fn closure(program: &Path, configured: &[PathBuf]) -> Result<Files, ClosureError> {
     let mut files = Files::new();
-    let mut sonames: BTreeMap<String, PathBuf> = BTreeMap::new();
-    let mut queue = VecDeque::from([(program.to_path_buf(), Vec::new())]);
-    while let Some((path, inherited)) = queue.pop_front() {
-        let real = real(&path)?;
+    let mut sonames = BTreeSet::new();
+    let first = Place { host: program.to_path_buf(), guest: program.to_path_buf() };
+    let mut queue = VecDeque::from([(first, Vec::new())]);
+    while let Some((place, inherited)) = queue.pop_front() {
+        let real = real(&place.host)?;
         // $ORIGIN is the directory of the file, not that of a link to it.
         let needs = needs_of(&real)?;
-        if files.insert(path.clone(), real.clone()).is_some() {
+        if files.insert(place.guest, real.clone()).is_some() {
             continue;
         }
         if files.len() > MAX_FILES {
             return Err(ClosureError::TooMany { program: program.to_path_buf() });
         }
         if let Some(loader) = &needs.interpreter {
-            queue.push_back((PathBuf::from(loader), Vec::new()));
+            let path = PathBuf::from(loader);
+            queue.push_back((Place { host: path.clone(), guest: path }, Vec::new()));
         }
         let below = rpaths(&needs, &real, &inherited);
         for library in &needs.libraries {
             // The loader loads each soname once, from where it was found first.
-            if sonames.contains_key(library) {
+            if !sonames.insert(library.clone()) {
                 continue;
             }
             let found = find(library, &real, &needs, &inherited, configured)?;
-            sonames.insert(library.clone(), found.clone());
             queue.push_back((found, below.clone()));
         }
     }
@@ -103,12 +104,12 @@ fn find(
     needs: &Needs,
     inherited: &[PathBuf],
     configured: &[PathBuf],
-) -> Result<PathBuf, ClosureError> {
+) -> Result<Place, ClosureError> {
     search::places(library, by, needs, inherited, configured)
         .into_iter()
-        .map(|path| normal(&path))
+        .map(|place| Place { host: normal(&place.host), guest: normal(&place.guest) })
         // The loader passes over files of other machines, as on a host with 32-bit libraries.
-        .find(|path| path.is_file() && needs_of(path).is_ok())
+        .find(|place| place.host.is_file() && needs_of(&place.host).is_ok())
         .ok_or_else(|| ClosureError::Missing { library: library.to_owned(), by: by.to_path_buf() })
 }
 

@@ -1,7 +1,9 @@
 //! What an ELF program or library needs to be started; pure.
 
 use object::LittleEndian;
-use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, EM_X86_64, FileHeader64, PT_INTERP};
+use object::elf::{
+    DT_NEEDED, DT_RPATH, DT_RUNPATH, EM_X86_64, FileHeader64, PT_DYNAMIC, PT_INTERP,
+};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 
 /// Libraries that one file may name; real ones name below a hundred.
@@ -18,6 +20,9 @@ pub enum ElfError {
     /// Another machine.
     #[error("not an ELF file for x86-64")]
     OtherMachine,
+    /// The section headers were cut out.
+    #[error("a dynamic ELF file without section headers")]
+    NoSections,
     /// A name that is no text.
     #[error("an ELF file with a name that is no text")]
     NotText,
@@ -58,7 +63,10 @@ pub fn needs(data: &[u8]) -> Result<Needs, ElfError> {
     }
     let sections = header.sections(LittleEndian, data)?;
     let Some((entries, strings)) = sections.dynamic(LittleEndian, data)? else {
-        return Ok(needs);
+        // Without section headers the table is there, but not found: "needs nothing" would be
+        // wrong.
+        let is_dynamic = segments.iter().any(|s| s.p_type(LittleEndian) == PT_DYNAMIC);
+        return if is_dynamic { Err(ElfError::NoSections) } else { Ok(needs) };
     };
     let strings = sections.strings(LittleEndian, data, strings)?;
     for entry in entries {
@@ -101,6 +109,15 @@ mod tests {
     fn the_guest_needs_nothing() {
         let needs = needs(crate::image::guest::binary()).unwrap();
         assert_eq!((needs.interpreter, needs.libraries), (None, vec![]));
+    }
+
+    #[test]
+    fn without_sections_the_needs_are_unknown() {
+        let mut data = std::fs::read("/proc/self/exe").unwrap();
+        // Offset, count and string index of the section headers.
+        data[40..48].fill(0);
+        data[60..64].fill(0);
+        assert!(matches!(needs(&data), Err(ElfError::NoSections)));
     }
 
     #[test]

@@ -60,6 +60,16 @@ fn included(pattern: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// One place where a library may be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Path on the host.
+    pub host: PathBuf,
+    /// Path at which the loader of a guest finds it. A guest has no cache of the loader, so
+    /// what only the host's configuration leads to moves to a standard directory.
+    pub guest: PathBuf,
+}
+
 /// Where `library` may be when the file at `path` with these `needs` asks for it, best first.
 /// `inherited` is the RPATH of those that loaded the file.
 pub fn places(
@@ -68,20 +78,26 @@ pub fn places(
     needs: &Needs,
     inherited: &[PathBuf],
     configured: &[PathBuf],
-) -> Vec<PathBuf> {
+) -> Vec<Place> {
+    let same = |path: PathBuf| Place { guest: path.clone(), host: path };
     // A name with a slash is a path and is not searched for.
     if library.contains('/') {
-        return vec![expand(library, path)];
+        return vec![same(expand(library, path))];
     }
-    let mut dirs = Vec::new();
+    let mut own = Vec::new();
     // A RUNPATH switches off the RPATHs, also those inherited.
     if needs.runpath.is_empty() {
-        dirs.extend(needs.rpath.iter().map(|dir| expand(dir, path)));
-        dirs.extend(inherited.iter().cloned());
+        own.extend(needs.rpath.iter().map(|dir| expand(dir, path)));
+        own.extend(inherited.iter().cloned());
     }
-    dirs.extend(needs.runpath.iter().map(|dir| expand(dir, path)));
-    dirs.extend(configured.iter().cloned());
-    dirs.into_iter().map(|dir| dir.join(library)).collect()
+    own.extend(needs.runpath.iter().map(|dir| expand(dir, path)));
+    let own = own.into_iter().map(|dir| same(dir.join(library)));
+    let shared = configured.iter().map(|dir| {
+        let is_standard = STANDARD.iter().any(|standard| dir == Path::new(standard));
+        let guest = if is_standard { dir } else { Path::new(STANDARD[0]) };
+        Place { host: dir.join(library), guest: guest.join(library) }
+    });
+    own.chain(shared).collect()
 }
 
 /// Replaces the loader's words in a search path of the file at `path`.
@@ -107,25 +123,33 @@ mod tests {
 
     fn found(library: &str, needs: &Needs) -> Vec<String> {
         let inherited = [PathBuf::from("/inherited")];
-        let all = places(library, Path::new("/opt/p/bin/x"), needs, &inherited, &["/std".into()]);
-        all.into_iter().map(|path| path.to_string_lossy().into_owned()).collect()
+        let all = places(library, Path::new("/opt/p/bin/x"), needs, &inherited, &["/lib".into()]);
+        all.into_iter().map(|place| place.host.to_string_lossy().into_owned()).collect()
     }
 
     #[test]
     fn rpath_comes_first_and_is_inherited() {
         let places = found("l.so", &needs(&["$ORIGIN/../lib"], &[]));
-        assert_eq!(places, ["/opt/p/bin/../lib/l.so", "/inherited/l.so", "/std/l.so"]);
+        assert_eq!(places, ["/opt/p/bin/../lib/l.so", "/inherited/l.so", "/lib/l.so"]);
     }
 
     #[test]
     fn runpath_switches_rpath_off() {
         let places = found("l.so", &needs(&["/r"], &["${ORIGIN}/plugins"]));
-        assert_eq!(places, ["/opt/p/bin/plugins/l.so", "/std/l.so"]);
+        assert_eq!(places, ["/opt/p/bin/plugins/l.so", "/lib/l.so"]);
     }
 
     #[test]
     fn a_path_is_not_searched_for() {
         assert_eq!(found("/a/l.so", &needs(&["/r"], &[])), ["/a/l.so"]);
+    }
+
+    #[test]
+    fn what_only_the_configuration_finds_moves_to_a_standard_directory() {
+        let configured = ["/usr/local/lib".into(), "/usr/lib".into()];
+        let all = places("l.so", Path::new("/x"), &needs(&["/r"], &[]), &[], &configured);
+        let guest: Vec<_> = all.iter().map(|place| place.guest.to_string_lossy()).collect();
+        assert_eq!(guest, ["/r/l.so", "/lib/x86_64-linux-gnu/l.so", "/usr/lib/l.so"]);
     }
 
     #[test]
