@@ -27,7 +27,9 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
     let finding = match evidence.end {
         CaseEnd::Completed => return completed::judge(evidence),
         CaseEnd::Cancelled => return cancelled(),
-        CaseEnd::StepTimeout { step, diagnosis } => hang::timeout(step, diagnosis.as_ref()),
+        CaseEnd::StepTimeout { step, said, diagnosis } => {
+            hang::timeout(step, said.as_deref(), diagnosis.as_ref())
+        }
         CaseEnd::StepFault { step, fault } => fault_finding(evidence, step, fault),
         CaseEnd::AgentLost { step, how } => {
             Finding::infra(format!("agent lost in step `{step}`: {how}"))
@@ -86,6 +88,7 @@ fn fault_finding(evidence: &Evidence<'_>, step: &str, fault: &Fault) -> Finding 
             Owner::Scenario,
             format!("step `{step}` cannot be done in this guest: {text}"),
         ),
+        FaultKind::Hang => hang::timeout(step, Some(text), None),
         FaultKind::Agent => Finding::infra(format!("agent failed in step `{step}`: {text}")),
     }
 }

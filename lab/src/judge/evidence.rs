@@ -52,6 +52,8 @@ pub enum CaseEnd {
     StepTimeout {
         /// Step name.
         step: String,
+        /// What the guest said of a call that did not return, when it noticed first.
+        said: Option<String>,
         /// Where everything waits, when the agent could still tell.
         diagnosis: Option<Diagnosis>,
     },

@@ -37,19 +37,25 @@ const PLUMBING: [&str; 14] = [
 ];
 
 /// The finding of a step that did not end.
-pub(super) fn timeout(step: &str, diagnosis: Option<&Diagnosis>) -> Finding {
+///
+/// `said` is the guest's own word on the call that did not return.
+pub(super) fn timeout(step: &str, said: Option<&str>, diagnosis: Option<&Diagnosis>) -> Finding {
     let hang = |owner, cause: String| Finding::new(Verdict::Hang, owner, cause);
+    let step = match said {
+        Some(said) => format!("step `{step}` did not end ({said})"),
+        None => format!("step `{step}` did not end"),
+    };
     let Some(diagnosis) = diagnosis else {
-        let cause = format!("step `{step}` did not end, and the agent could not say who waits");
+        let cause = format!("{step}, and the agent could not say who waits");
         return hang(Owner::Kernel, cause);
     };
     let Some(task) = culprit(&diagnosis.tasks) else {
         // Nothing of the subject waits: the step itself does not end.
-        let cause = format!("step `{step}` did not end, no task waits in the kernel");
+        let cause = format!("{step}, no task waits in the kernel");
         return hang(Owner::Scenario, cause).because(context(diagnosis));
     };
     let (owner, servers) = holder(diagnosis);
-    hang(owner, format!("step `{step}` did not end: {}{servers}", describe(task)))
+    hang(owner, format!("{step}: {}{servers}", describe(task)))
         .because(stack_lines(task))
         .because(context(diagnosis))
 }
@@ -153,7 +159,7 @@ mod tests {
             servers: vec![],
             gaps: vec![],
         };
-        let finding = timeout("tree", Some(&diagnosis));
+        let finding = timeout("tree", None, Some(&diagnosis));
         assert_eq!(
             finding.cause,
             "step `tree` did not end: task client (pid 77, tid 77) in D waits in \
@@ -164,9 +170,9 @@ mod tests {
         let mut held = stats("ring", &[("lookup", 3)], &[]);
         held.queues[0].in_flight = 1;
         diagnosis.servers.push(held);
-        assert_eq!(timeout("tree", Some(&diagnosis)).owner, Some(Owner::Server));
+        assert_eq!(timeout("tree", None, Some(&diagnosis)).owner, Some(Owner::Server));
         diagnosis.tasks.pop();
         diagnosis.servers.clear();
-        assert_eq!(timeout("tree", Some(&diagnosis)).owner, Some(Owner::Scenario));
+        assert_eq!(timeout("tree", None, Some(&diagnosis)).owner, Some(Owner::Scenario));
     }
 }

@@ -112,7 +112,7 @@ fn a_splat_wins_over_every_other_end() {
     let ends = [
         CaseEnd::Completed,
         CaseEnd::AgentLost { step: "serve".into(), how: "end of stream".into() },
-        CaseEnd::StepTimeout { step: "serve".into(), diagnosis: None },
+        CaseEnd::StepTimeout { step: "serve".into(), said: None, diagnosis: None },
         CaseEnd::VmFailed { text: "QEMU died".into() },
         CaseEnd::GuestPoweredOff,
         CaseEnd::Cancelled,
@@ -138,7 +138,7 @@ fn ends_without_a_splat_have_their_owners() {
     is(&case, Verdict::Infra, Owner::Host, "QEMU died");
     case.end = CaseEnd::GuestPoweredOff;
     is(&case, Verdict::Infra, Owner::Lab, "in step `serve`");
-    case.end = CaseEnd::StepTimeout { step: "serve".into(), diagnosis: None };
+    case.end = CaseEnd::StepTimeout { step: "serve".into(), said: None, diagnosis: None };
     is(&case, Verdict::Hang, Owner::Kernel, "step `serve` did not end");
     case.end = CaseEnd::Cancelled;
     assert_eq!(case.short().0, Verdict::Skip { reason: "interrupted".into() });
@@ -183,7 +183,7 @@ fn a_hang_names_task_and_function() {
         servers: vec![],
         gaps: vec![],
     };
-    case.end = CaseEnd::StepTimeout { step: "serve".into(), diagnosis: Some(diagnosis) };
+    case.end = CaseEnd::StepTimeout { step: "serve".into(), said: None, diagnosis: Some(diagnosis) };
     is(&case, Verdict::Hang, Owner::Kernel, "task cat (pid 9, tid 9) in D waits in fuse_get_req");
     assert!(case.judge().evidence.iter().any(|l| l.contains("fuse_get_req+0x3/0x4")));
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::launch::{Host, RunError};
 use super::source::BASE_CMDLINE;
+use crate::config::scenario::ImageKind;
 use crate::plan::{Case, Plan};
 use crate::vm::argv::argv;
 use crate::vm::qemu::PROGRAM;
@@ -27,6 +28,13 @@ pub fn dry_run(host: &Host<'_>, plan: &Plan) -> Result<Vec<String>, RunError> {
     Ok(lines)
 }
 
+fn image_name(kind: ImageKind) -> &'static str {
+    match kind {
+        ImageKind::Agent => "agent",
+        ImageKind::Fio => "fio",
+    }
+}
+
 fn command(host: &Host<'_>, plan: &Plan, case: &Case) -> Vec<String> {
     let scenario = &case.scenario;
     let entry = plan.kernels.get(&case.kernel);
@@ -39,7 +47,7 @@ fn command(host: &Host<'_>, plan: &Plan, case: &Case) -> Vec<String> {
         accel: Accel::Tcg,
         topology: (*case.topology).clone(),
         kernel: PathBuf::from(format!("<{}>", case.kernel)),
-        initrd: PathBuf::from(format!("<{} image>", scenario.image.name())),
+        initrd: PathBuf::from(format!("<{} image>", image_name(scenario.image))),
         cmdline,
         ram: Ram::Anonymous,
         incoming: false,

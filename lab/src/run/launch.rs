@@ -199,7 +199,13 @@ fn announce(
         host: host_line(),
     })?;
     for case in &plan.cases {
-        log.emit(Event::CasePlanned { case: case.id.clone(), seed: case.seed })?;
+        log.emit(Event::CasePlanned {
+            case: case.id.clone(),
+            kernel: case.kernel.clone(),
+            topology: case.topology.name.clone(),
+            scenario: case.scenario.name.clone(),
+            seed: case.seed,
+        })?;
     }
     for kernel in prepared.kernels.values() {
         log.emit(Event::KernelReady {

@@ -39,7 +39,9 @@ pub(super) async fn prepare(
     kinds.insert(ImageKind::Agent); // the canary's
     let mut images = BTreeMap::new();
     for kind in kinds {
-        images.insert(kind, image::ensure(kind, &host.paths.images(), host.root, cancel).await?);
+        let cache = host.paths.images();
+        let image = image::ensure(kind, &cache, image::guest::binary(), cancel).await?;
+        images.insert(kind, image.path);
     }
     let accel = choose(host, plan, accel, &qemu, &kernels, &images, cancel).await?;
     Ok(Prepared { qemu, accel, kernels, images })

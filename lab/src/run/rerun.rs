@@ -54,7 +54,7 @@ fn find(runs: &Path, what: &str) -> Result<(RunDir, Option<String>), RunError> {
 
 fn planned(records: &[Record], only: Option<&str>) -> BTreeMap<String, u64> {
     let cases = records.iter().filter_map(|record| match &record.event {
-        Event::CasePlanned { case, seed } => Some((case.clone(), *seed)),
+        Event::CasePlanned { case, seed, .. } => Some((case.clone(), *seed)),
         _ => None,
     });
     cases.filter(|(case, _)| only.is_none_or(|only| only == case)).collect()

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lab_proto::message::{Command, Reply};
+use lab_proto::message::{Command, FaultKind, Reply};
 use lab_proto::observe::{Diagnosis, Facts, Observation};
 use lab_proto::server::ServerStats;
 use tokio::time::Instant;
@@ -113,12 +113,17 @@ impl Session<'_> {
         match self.machine.request(command, limit, self.cancel).await {
             Ok(Reply::Observed(observation)) => Ok(observation),
             Ok(_) => Err(self.lost(&named.name, "the agent answered another question")),
-            Err(VmError::Agent(AgentError::Timeout { .. })) => Err(CaseEnd::StepTimeout {
-                step: named.name.clone(),
-                diagnosis: self.diagnose().await,
-            }),
+            Err(VmError::Agent(AgentError::Timeout { .. })) => Err(self.hang(named, None).await),
+            // The guest noticed first, and the task still waits.
+            Err(VmError::Agent(AgentError::Fault(f))) if f.kind == FaultKind::Hang => {
+                Err(self.hang(named, Some(f.text)).await)
+            }
             Err(e) => Err(self.failed(&named.name, e)),
         }
+    }
+
+    async fn hang(&self, step: &NamedStep, said: Option<String>) -> CaseEnd {
+        CaseEnd::StepTimeout { step: step.name.clone(), said, diagnosis: self.diagnose().await }
     }
 
     /// Where everything waits, while it still does.

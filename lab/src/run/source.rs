@@ -149,7 +149,7 @@ impl Source {
     ) -> Result<Machine, VmError> {
         let (limits, cancel) = (&context.limits, &context.cancel);
         if let Source::Template(template) = self {
-            return template.clone_into(&spec.name, &spec.dir, record, limits, cancel).await;
+            return (**template).clone_into(&spec.name, &spec.dir, record, limits, cancel).await;
         }
         let mut machine = Machine::start(spec, record, limits, cancel).await?;
         machine.agent_hello(limits.boot, cancel).await?;
