@@ -6,4 +6,5 @@ pub mod files;
 pub mod lock;
 pub mod paths;
 pub mod process;
+pub mod setup;
 mod spawner;
