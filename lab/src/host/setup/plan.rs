@@ -119,14 +119,17 @@ fn with_backports(plan: Plan, facts: &Facts) -> Option<Plan> {
     Some(Plan { suite: Some(suite), sources_list, ..plan })
 }
 
-/// The command that installs, with the configuration of the private root.
+/// The command that installs, with the configuration of the private root. Where the lab runs
+/// it, nobody is there to answer questions.
 pub fn install_command(plan: &Plan, config: &Path, right: Right) -> Vec<String> {
-    let mut words: Vec<String> = match right {
-        Right::Root => vec![],
-        Right::Sudo => vec!["sudo".into(), "-n".into()],
-        Right::None => vec!["sudo".into()],
+    let unasked = ["env", "DEBIAN_FRONTEND=noninteractive"];
+    let prefix: Vec<&str> = match right {
+        Right::Root => unasked.to_vec(),
+        Right::Sudo => ["sudo", "-n"].into_iter().chain(unasked).collect(),
+        Right::None => vec!["sudo"],
     };
-    words.extend(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-c"].map(String::from));
+    let mut words: Vec<String> =
+        prefix.into_iter().chain(["apt-get", "-c"]).map(String::from).collect();
     words.push(config.to_string_lossy().into_owned());
     words.extend(["install", "-y", "--no-install-recommends"].map(String::from));
     if let Some(suite) = &plan.suite {
@@ -180,7 +183,7 @@ mod tests {
         let command = line(&plan, Right::Sudo);
         assert!(command.starts_with("sudo -n env "), "{command}");
         assert!(command.ends_with(" -t bookworm-backports qemu-system-x86"), "{command}");
-        assert!(line(&plan, Right::None).starts_with("sudo env "));
+        assert!(line(&plan, Right::None).starts_with("sudo apt-get -c "));
     }
 
     #[test]
