@@ -8,4 +8,5 @@ pub mod lock;
 pub mod paths;
 pub mod process;
 pub mod scratch;
+pub mod setup;
 mod spawner;
