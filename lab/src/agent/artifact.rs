@@ -310,4 +310,15 @@ mod tests {
         assert!(matches!(receiver.complete("a").await, Err(ArtifactError::Io(_))));
         assert!(!target.exists());
     }
+
+    #[tokio::test]
+    async fn a_file_that_is_there_is_not_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a"), "before").unwrap();
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let receiver = Receiver::start(ours, 3, dir.path(), BOUNDS).unwrap();
+        theirs.write_all(&chunk("a", 0, true, b"after")).await.unwrap();
+        assert!(matches!(receiver.complete("a").await, Err(ArtifactError::Io(_))));
+        assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"before");
+    }
 }
