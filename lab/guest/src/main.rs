@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | PID 1, whatever its arguments | the kernel | mounts the pseudo file systems, forks the agent, reaps, powers off |
 //! | `agent` | init (by fork) | speaks frames with the host on the virtio-serial ports, runs steps |
+//! | `serve` | the agent | the FUSE server of lab-fuse: a spec and questions as JSON lines |
 //! | `client ...` | the agent | touches a mount under test on behalf of a step, see [`client`] |
 //!
 //! Every wait has a bound, and no role but a client ever touches a mount under test. What is
@@ -28,7 +29,13 @@ fn main() -> ExitCode {
     }
     match args.first().map(String::as_str) {
         Some("agent") => agent::main(),
+        Some("serve") => serve(),
         Some("client") => client::main(&args[1..]),
         _ => ExitCode::from(64),
     }
+}
+
+fn serve() -> ExitCode {
+    sys::process::name("lab-serve");
+    ExitCode::from(u8::try_from(lab_fuse::control::main()).unwrap_or(u8::MAX))
 }
