@@ -18,7 +18,7 @@ mod transport;
 pub mod verdict;
 
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 #[cfg(test)]
 mod tests;
 

@@ -3,7 +3,10 @@
 pub mod events;
 pub mod log;
 pub mod record;
+mod resolved;
 pub mod wire;
+
+pub use resolved::scenario_json;
 
 #[cfg(test)]
 mod doc;
