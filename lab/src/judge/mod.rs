@@ -19,9 +19,13 @@ mod transport;
 pub mod verdict;
 
 #[cfg(test)]
-mod samples;
+mod bent;
+#[cfg(test)]
+pub(crate) mod samples;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_completed;
 
 pub use decide::judge;
 pub use evidence::{CaseEnd, Evidence, Judgement};

@@ -30,7 +30,7 @@ pub(super) fn topology() -> Topology {
     }
 }
 
-pub(super) fn scenario(steps: Vec<(&str, Step)>, expect: Vec<Expectation>) -> Scenario {
+pub(crate) fn scenario(steps: Vec<(&str, Step)>, expect: Vec<Expectation>) -> Scenario {
     let named = |(name, step): (&str, Step)| NamedStep { name: name.into(), step, limit: None };
     Scenario {
         name: "correctness/tree".into(),
@@ -158,7 +158,7 @@ pub(super) fn torn_down() -> TeardownObservation {
     }
 }
 
-pub(super) fn teardown_step() -> Step {
+pub(crate) fn teardown_step() -> Step {
     Step::Teardown {
         path: "/mnt/ring".into(),
         ending: Ending::KillServer,

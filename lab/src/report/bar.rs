@@ -22,6 +22,7 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template("{elapsed} {pos}/{len} {wide_msg}") {
             bar.set_style(style);
         }
+        bar.enable_steady_tick(Duration::from_millis(250));
         Bar { bar }
     }
 
@@ -29,7 +30,6 @@ impl Bar {
         self.bar.set_length(u64::from(fold.planned));
         self.bar.set_position(fold.finished() as u64);
         self.bar.set_message(message(fold));
-        self.bar.enable_steady_tick(Duration::from_millis(250));
     }
 
     /// Writes while the bar is out of the way.

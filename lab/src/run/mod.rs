@@ -16,7 +16,10 @@ mod rerun;
 mod session;
 mod signals;
 mod source;
+mod resolved;
 pub mod wire;
+
+pub use resolved::scenario_json;
 
 #[cfg(test)]
 mod doc;
