@@ -1,8 +1,7 @@
 //! `lab show`.
 
 use lab::config::load::Project;
-use lab::config::scenario::Profile;
-use lab::plan::{MAX_REPEAT, PlanError, Selection, describe, plan};
+use lab::plan::{PlanError, describe, find_case};
 
 /// Show a case as it would run, with every default filled in.
 #[derive(Debug, clap::Args)]
@@ -23,41 +22,7 @@ pub(super) struct Show {
 impl Show {
     /// The case as text.
     pub(super) fn text(self, project: &Project) -> Result<String, PlanError> {
-        let selection = self.selection()?;
-        let plan = plan(project, &selection)?;
-        let case = plan.cases.iter().find(|case| case.id == self.case);
-        case.map(describe).ok_or_else(|| self.unknown())
-    }
-
-    fn selection(&self) -> Result<Selection, PlanError> {
-        let (base, repeat) = match self.case.split_once('#') {
-            Some((base, number)) => (base, number.parse().map_err(|_| self.unknown())?),
-            None => (self.case.as_str(), 1),
-        };
-        let mut parts = base.splitn(3, '/').map(str::to_string);
-        match (parts.next(), parts.next(), parts.next()) {
-            (Some(kernel), Some(topology), Some(scenario))
-                if (1..=MAX_REPEAT).contains(&repeat) =>
-            {
-                Ok(Selection {
-                    kernels: vec![self.kernel.clone().unwrap_or(kernel)],
-                    topologies: vec![topology],
-                    scenarios: vec![scenario],
-                    profile: Profile::Soak,
-                    repeat,
-                    seed: self.seed,
-                    shard: None,
-                })
-            }
-            _ => Err(self.unknown()),
-        }
-    }
-
-    fn unknown(&self) -> PlanError {
-        let text = format!(
-            "no case is named `{}`; a case is KERNEL/TOPOLOGY/SCENARIO, see `lab list`",
-            self.case
-        );
-        PlanError { problems: vec![text] }
+        let plan = find_case(project, &self.case, self.kernel.as_deref(), self.seed)?;
+        Ok(plan.cases.iter().map(describe).collect())
     }
 }

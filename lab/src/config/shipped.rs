@@ -65,7 +65,7 @@ mod tests {
         };
         const PIECES: [&str; 10] = ["", "[", "]", "\"", "=", "\n", "ä", "-1", "[[step]]\n", "0"];
         let mut refused = 0;
-        for mut file in files().into_iter().flat_map(|file| vec![file; 100]) {
+        for mut file in files().into_iter().flat_map(|file| vec![file; 40]) {
             for _ in 0..=random(3) {
                 let at = random(file.text.len());
                 let to = (at + random(12)).min(file.text.len());
@@ -80,7 +80,7 @@ mod tests {
                 assert!(!text.contains("cannot be understood"), "{text}\n{}", file.text);
             }
         }
-        assert!(refused > 500, "only {refused} were refused");
+        assert!(refused > 200, "only {refused} were refused");
     }
 
     #[test]

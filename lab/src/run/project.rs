@@ -5,9 +5,11 @@
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use walkdir::WalkDir;
 
+use crate::config::kernel::KernelSource;
 use crate::config::load::{Project, load, with_shipped};
 use crate::config::problem::{ConfigErrors, SourceFile};
 use crate::config::shipped;
@@ -62,8 +64,20 @@ pub fn open(given: Option<&Path>, cwd: &Path) -> Result<Found, ProjectError> {
         None => find_root(cwd),
     };
     let own = root.as_deref().map(read_files).transpose()?.unwrap_or_default();
-    let project = load(&with_shipped(own, shipped::files()))?;
+    let mut project = load(&with_shipped(own, shipped::files()))?;
+    if let Some(root) = &root {
+        anchor_kernels(&mut project, root);
+    }
     Ok(Found { root, project })
+}
+
+/// Paths in files of `kernels/` are relative to the project, not to the current directory.
+fn anchor_kernels(project: &mut Project, root: &Path) {
+    for kernel in project.kernels.values_mut() {
+        if let KernelSource::Path(path) = &mut Arc::make_mut(kernel).source {
+            *path = root.join(&*path);
+        }
+    }
 }
 
 /// The nearest directory from `start` upward that holds a project.
@@ -153,6 +167,14 @@ mod tests {
         assert_eq!(found.root.as_deref(), Some(dir.path()));
         assert_eq!(found.project.kernels["stock"].summary, "mine");
         assert!(found.project.topologies.contains_key("2x2"));
+        assert_eq!(
+            found.project.kernels["stock"].source,
+            KernelSource::Path("/boot/vmlinuz".into())
+        );
+        fs::write(dir.path().join("kernels/tree.toml"), "summary = 's'\npath = 'linux'\n").unwrap();
+        let found = open(None, &dir.path().join("sub")).unwrap();
+        let anchored = KernelSource::Path(dir.path().join("linux"));
+        assert_eq!(found.project.kernels["tree"].source, anchored);
     }
 
     #[test]
