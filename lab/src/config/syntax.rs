@@ -8,6 +8,9 @@ use toml_edit::Document;
 /// Statements that are taken out.
 const MAX_ROUNDS: usize = 32;
 
+/// Errors that are looked for; a text with more is not TOML at all.
+const MAX_ERRORS: usize = 64;
+
 /// Nesting that the grammar follows.
 const MAX_DEPTH: u32 = 80;
 
@@ -27,7 +30,7 @@ pub(super) fn errors(text: &str) -> Vec<SyntaxError> {
                 found.push(error);
             }
         }
-        if !taken_out {
+        if !taken_out || found.len() >= MAX_ERRORS {
             break;
         }
     }
@@ -53,6 +56,7 @@ fn grammar(text: &str) -> Vec<SyntaxError> {
     parse_document(&tokens, &mut RecursionGuard::new(&mut ignored, MAX_DEPTH), &mut errors);
     errors
         .iter()
+        .take(MAX_ERRORS)
         .map(|e| {
             let span = e.unexpected().or(e.context()).map_or(0..0, |s| s.start()..s.end());
             (span, e.description().to_string())
@@ -95,6 +99,12 @@ mod tests {
         let mut starts: Vec<usize> = errors(text).into_iter().map(|(span, _)| span.start).collect();
         starts.sort();
         starts
+    }
+
+    #[test]
+    fn a_megabyte_of_noise_is_given_up_on() {
+        let found = errors(&"= [\n".repeat(1 << 18));
+        assert!((1..=2 * MAX_ERRORS).contains(&found.len()), "{}", found.len());
     }
 
     #[test]
