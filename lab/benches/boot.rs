@@ -70,8 +70,7 @@ impl Bench {
         let mut spec = self.spec.clone();
         spec.dir = self.dir(&format!("b{index}"));
         let record = self.dir("cold");
-        let mut machine =
-            Machine::start(&spec, &record, &self.limits, &self.cancel).await.unwrap();
+        let mut machine = Machine::start(&spec, &record, &self.limits, &self.cancel).await.unwrap();
         machine.agent_hello(self.limits.boot, &self.cancel).await.unwrap();
         ready_ms(machine).await
     }

@@ -5,6 +5,7 @@ mod dispatch;
 mod list;
 mod out;
 mod report;
+mod reporters;
 mod rerun;
 mod select;
 mod show;

@@ -29,6 +29,11 @@ pub(super) fn error(text: &str) {
     }
 }
 
+/// Prints a line about what takes long or was decided to standard error.
+pub(super) fn note(text: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "lab: {text}");
+}
+
 /// Prints text that is drawn already to standard error.
 pub(super) fn drawn(text: &str) {
     let _ = anstream::stderr().lock().write_all(text.as_bytes());

@@ -1,6 +1,5 @@
 //! The host: processes, locks, paths.
 
-pub mod slots;
 pub mod apt;
 pub mod capture;
 pub mod files;
@@ -9,4 +8,5 @@ pub mod paths;
 pub mod process;
 pub mod scratch;
 pub mod setup;
+pub mod slots;
 mod spawner;

@@ -43,7 +43,9 @@ fn memory(id: usize, want_bytes: u64, got_kib: u64) -> Option<String> {
     let want_kib = want_bytes >> 10;
     let least = want_kib * (100 - RESERVED_PERCENT) / 100;
     let fits = got_kib <= want_kib && got_kib >= least && (want_kib == 0) == (got_kib == 0);
-    (!fits).then(|| format!("memory of node {id}: asked for {want_kib} KiB, the guest has {got_kib} KiB"))
+    (!fits).then(|| {
+        format!("memory of node {id}: asked for {want_kib} KiB, the guest has {got_kib} KiB")
+    })
 }
 
 fn distances(want: &Topology, id: usize, got: &[u32]) -> Option<String> {
@@ -73,7 +75,10 @@ fn packages(want: &Topology, cpu: &CpuReport, all: &[CpuReport]) -> Option<Strin
             let word = |b| if b { "one socket" } else { "two sockets" };
             format!(
                 "CPUs {} and {}: asked for {}, the guest has {}",
-                cpu.cpu, other.cpu, word(together), word(seen)
+                cpu.cpu,
+                other.cpu,
+                word(together),
+                word(seen)
             )
         })
     })

@@ -86,7 +86,8 @@ fn a_hang_names_task_and_function() {
         servers: vec![],
         gaps: vec![],
     };
-    case.end = CaseEnd::StepTimeout { step: "serve".into(), said: None, diagnosis: Some(diagnosis) };
+    case.end =
+        CaseEnd::StepTimeout { step: "serve".into(), said: None, diagnosis: Some(diagnosis) };
     is(&case, Verdict::Hang, Owner::Kernel, "task cat (pid 9, tid 9) in D waits in fuse_get_req");
     assert!(case.judge().evidence.iter().any(|l| l.contains("fuse_get_req+0x3/0x4")));
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::context::Context;
 use super::events::Event;
 use super::record::CaseDir;
+use super::resolved::scenario_json;
 use super::session::{Seen, Session, end_of, millis};
 use super::source::{self, Source};
 use crate::detect;
@@ -15,8 +16,8 @@ use crate::judge::{CaseEnd, Evidence, Judgement, snapshot, store};
 
 use crate::kernel::Kernel;
 use crate::plan::Case;
-use crate::vm::argv::argv;
 use crate::vm::End;
+use crate::vm::argv::argv;
 use crate::vm::machine::CONSOLE_LOG;
 use crate::vm::spec::VmSpec;
 
@@ -163,7 +164,8 @@ fn write_inputs(dir: &CaseDir, case: &Case, spec: &VmSpec) -> io::Result<()> {
     let mut words = vec![spec.qemu.display().to_string()];
     words.extend(argv(spec));
     std::fs::write(dir.qemu_cmd(), shell_words::join(&words) + "\n")?;
-    std::fs::write(dir.scenario(), crate::plan::describe(case))
+    let json = scenario_json(&case.scenario, case.seed, spec.accel.slowdown());
+    std::fs::write(dir.scenario(), json)
 }
 
 fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> io::Result<()> {

@@ -130,12 +130,7 @@ async fn run_group(
 }
 
 /// Attempts until one passes or none is left. Attempts that differ are FLAKY, never PASS.
-async fn run_case(
-    context: &Arc<Context>,
-    ready: &Ready,
-    source: &Source,
-    retries: u32,
-) -> CaseEnd {
+async fn run_case(context: &Arc<Context>, ready: &Ready, source: &Source, retries: u32) -> CaseEnd {
     let mut passed = 0;
     let mut first_failure: Option<Judgement> = None;
     let mut number = 1;

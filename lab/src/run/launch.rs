@@ -17,6 +17,8 @@ use super::prepare::{self, Prepared};
 use super::record::RunDir;
 use super::session::millis;
 use super::signals;
+use crate::config::kernel::KernelEntry;
+use crate::doctor::Check;
 use crate::host::paths::{Paths, PathsError};
 use crate::host::scratch::Scratch;
 use crate::host::setup::{self, SetupError};
@@ -265,4 +267,14 @@ fn finish(context: &Context, plan: &Plan, verdicts: &[Verdict], begin: Instant) 
         duration_ms: millis(begin.elapsed()),
     })?;
     Ok(exit_code)
+}
+
+/// Checks this machine.
+///
+/// # Errors
+///
+/// When no thread can be started.
+pub fn doctor(paths: &Paths, entries: &[KernelEntry]) -> io::Result<Vec<Check>> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    Ok(runtime.block_on(crate::doctor::run(paths, entries, &CancellationToken::new())))
 }

@@ -13,18 +13,18 @@ pub mod prepare;
 pub mod project;
 pub mod record;
 mod rerun;
+mod resolved;
 mod session;
 mod signals;
 mod source;
-mod resolved;
 pub mod wire;
-
-pub use resolved::scenario_json;
 
 #[cfg(test)]
 mod doc;
 #[cfg(test)]
 pub(crate) mod samples;
 
-pub use launch::{Host, RunError, test};
+pub use dry::dry_run;
+pub use launch::{Host, RunError, doctor, test};
 pub use rerun::rerun;
+pub use resolved::scenario_json;

@@ -81,14 +81,9 @@ fn selection(records: &[Record], seeds: &BTreeMap<String, u64>) -> Selection {
     }
 }
 
-fn test_options(
-    options: &RerunOptions,
-    selection: Selection,
-    records: &[Record],
-) -> TestOptions {
-    let strict = records
-        .iter()
-        .any(|record| matches!(record.event, Event::RunStarted { strict: true, .. }));
+fn test_options(options: &RerunOptions, selection: Selection, records: &[Record]) -> TestOptions {
+    let strict =
+        records.iter().any(|record| matches!(record.event, Event::RunStarted { strict: true, .. }));
     TestOptions {
         selection,
         accel: options.accel,

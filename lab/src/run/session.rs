@@ -18,8 +18,8 @@ use crate::config::scenario::NamedStep;
 use crate::judge::CaseEnd;
 use crate::judge::layout;
 use crate::plan::Case;
-use crate::vm::VmError;
 use crate::vm::Limits;
+use crate::vm::VmError;
 use crate::vm::machine::Machine;
 
 /// Largest artifact that is read back for judging, bytes.

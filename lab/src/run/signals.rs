@@ -4,7 +4,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// Exit code of an interrupted run.
-pub const INTERRUPTED: u8 = 130;
+pub(super) const INTERRUPTED: u8 = 130;
 
 /// Cancels `cancel` at the first SIGINT, SIGTERM or SIGHUP; ends the process at the second,
 /// which takes every QEMU with it.
@@ -12,7 +12,7 @@ pub const INTERRUPTED: u8 = 130;
 /// # Errors
 ///
 /// When the process cannot install handlers.
-pub fn watch(cancel: CancellationToken) -> std::io::Result<()> {
+pub(super) fn watch(cancel: CancellationToken) -> std::io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;

@@ -95,8 +95,7 @@ impl Project {
     pub(crate) fn latest_run(&self) -> PathBuf {
         let runs = self.path().join("state/lab/runs");
         let entries = fs::read_dir(runs).into_iter().flatten().flatten().map(|e| e.path());
-        let mut dirs: Vec<PathBuf> =
-            entries.filter(|p| p.is_dir() && !p.is_symlink()).collect();
+        let mut dirs: Vec<PathBuf> = entries.filter(|p| p.is_dir() && !p.is_symlink()).collect();
         dirs.sort();
         dirs.pop().unwrap_or_default()
     }

@@ -39,7 +39,9 @@ fn an_impossible_topology_is_a_configuration_error() {
     std::fs::remove_file(project.path().join("scenarios/topologies")).unwrap();
     let text = "summary = \"s\"\nsockets = 1\ncores = 4\n\
                 [[node]]\ncpus = \"0-1\"\nmemory = \"256MiB\"\n[[node]]\ncpus = \"2-3\"\nmemory = \"256MiB\"\n";
-    project.write("scenarios/topologies/span.toml", text).write("scenarios/correctness/good.toml", GOOD);
+    project
+        .write("scenarios/topologies/span.toml", text)
+        .write("scenarios/correctness/good.toml", GOOD);
     let run = project.run(&["test"]);
     assert_eq!(run.code, Some(2), "{}", run.all());
     assert!(run.stderr.contains("socket 0") && run.stderr.contains("span"), "{}", run.stderr);
@@ -65,6 +67,10 @@ fn a_dry_run_prints_commands_and_starts_nothing() {
     let run = project.run(&["test", "--dry-run", "--topology", "2x4"]);
     assert_eq!(run.code, Some(0), "{}", run.all());
     assert!(run.stdout.contains("stock/2x4/correctness/good"), "{}", run.stdout);
-    assert!(run.stdout.contains("qemu-system-x86_64") && run.stdout.contains("-smp"), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("qemu-system-x86_64") && run.stdout.contains("-smp"),
+        "{}",
+        run.stdout
+    );
     assert!(run.events.is_empty());
 }

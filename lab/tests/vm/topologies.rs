@@ -5,7 +5,8 @@ use crate::harness::Project;
 #[test]
 fn each_topology_boots_clean() {
     let project = Project::new();
-    let text = "summary = \"nothing but the boot\"\n[[step]]\ndo = \"tmpfs\"\nmount-point = \"/mnt/t\"\n";
+    let text =
+        "summary = \"nothing but the boot\"\n[[step]]\ndo = \"tmpfs\"\nmount-point = \"/mnt/t\"\n";
     project.write("scenarios/correctness/boot.toml", text);
     let run = project.run(&["test", "--topology", "*"]);
     assert_eq!(run.code, Some(0), "{}", run.all());

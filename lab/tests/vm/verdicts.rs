@@ -21,7 +21,14 @@ fn the_quick_profile_passes_and_asserts_the_transport() {
     let project = Project::new();
     let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/");
     let args = ["-C", shipped, "test", "--profile", "quick", "--topology", "1x2"];
-    let run = project.finish(project.lab(&args).env("LAB_RUNS", project.path().join("state/lab/runs")).env("CI", "true").output().unwrap());
+    let run = project.finish(
+        project
+            .lab(&args)
+            .env("LAB_RUNS", project.path().join("state/lab/runs"))
+            .env("CI", "true")
+            .output()
+            .unwrap(),
+    );
     assert_eq!(run.code, Some(0), "{}", run.all());
     let last = run.stdout.lines().last().unwrap();
     let cases = run.kind("case_finished").len();
@@ -49,8 +56,10 @@ fn a_kernel_without_the_ring_fails_for_the_transport() {
 #[test]
 fn a_dropped_reply_hangs_with_the_stack_of_the_task() {
     let project = Project::new();
-    let serve = SERVE.trim_end().to_owned() + "\nfault = { drop-reply = { opcode = \"mkdir\", nth = 1 } }\n";
-    let text = format!("summary = \"one reply is lost\"\nlimits = {{ step = \"2s\" }}\n{serve}\n{TREE}");
+    let serve = SERVE.trim_end().to_owned()
+        + "\nfault = { drop-reply = { opcode = \"mkdir\", nth = 1 } }\n";
+    let text =
+        format!("summary = \"one reply is lost\"\nlimits = {{ step = \"2s\" }}\n{serve}\n{TREE}");
     project.write("scenarios/correctness/drop.toml", &text);
     let run = project.run(&["test", "--topology", "1x2"]);
     assert_eq!(run.code, Some(1), "{}", run.all());
@@ -104,7 +113,8 @@ fn a_changed_snapshot_fails_with_a_diff_and_a_missing_one_is_new() {
     assert_eq!(first.code, Some(0), "{}", first.all());
 
     let pending = project.path().join("snapshots/correctness/snap/any.snap.new");
-    let strict = project.finish(project.lab(&["test", "--topology", "1x2"]).env("CI", "true").output().unwrap());
+    let strict = project
+        .finish(project.lab(&["test", "--topology", "1x2"]).env("CI", "true").output().unwrap());
     assert_eq!(strict.code, Some(1), "a missing snapshot under CI: {}", strict.all());
 
     let accepted = pending.with_extension("");
@@ -115,7 +125,8 @@ fn a_changed_snapshot_fails_with_a_diff_and_a_missing_one_is_new() {
     let text = std::fs::read_to_string(&accepted).unwrap();
     let line = text.lines().rfind(|l| l.contains("mkdir")).unwrap().to_owned();
     std::fs::write(&accepted, text.replacen(&line, "mkdir nothing like it -> ok", 1)).unwrap();
-    let changed = project.finish(project.lab(&["test", "--topology", "1x2"]).env("CI", "true").output().unwrap());
+    let changed = project
+        .finish(project.lab(&["test", "--topology", "1x2"]).env("CI", "true").output().unwrap());
     assert_eq!(changed.code, Some(1), "{}", changed.all());
     changed.expect("FAIL", Some("kernel"));
     let evidence = changed.case()["evidence"].to_string();
