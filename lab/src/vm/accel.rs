@@ -132,7 +132,10 @@ impl Memory {
     }
 }
 
-async fn run_canary(
+/// Runs a guest under KVM and gives what kept it from running, if anything did.
+///
+/// `canary` as in [`choose`], and the same bound. Errors: [`AccelError::Cancelled`].
+pub async fn run_canary(
     canary: &VmSpec,
     cancel: &CancellationToken,
 ) -> Result<Option<String>, AccelError> {
