@@ -37,7 +37,8 @@ const LIMITS: Limits = Limits {
 const LONG: Duration = Duration::from_secs(10);
 const SHORT: Duration = Duration::from_millis(400);
 
-/// The fake is an example of this package, which `cargo test` builds beside the tests.
+/// The fake is an example of this package: `cargo test` builds it beside the tests, `cargo test
+/// --test supervision` does not.
 fn fake_qemu() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let path = test.parent().unwrap().parent().unwrap().join("examples/fake-qemu");
@@ -387,6 +388,37 @@ async fn kvm_that_cannot_run_a_guest_is_refused_with_the_reason() {
     assert!(matches!(ask(AccelRequest::Kvm).await, Err(AccelError::NoKvm(_))));
     let tcg = ask(AccelRequest::Tcg).await.unwrap();
     assert_eq!((tcg.accel, tcg.reason), (Accel::Tcg, None));
+}
+
+/// What keeps KVM from running a guest when QEMU plays `script`.
+async fn canary(script: &str) -> Option<String> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut stage = Stage::new("unused");
+    let program = stage.dir.path().join("qemu");
+    let fake = fake_qemu();
+    let text = format!("#!/bin/sh\nLAB_FAKE_QEMU={script} exec {} \"$@\"\n", fake.display());
+    std::fs::write(&program, text).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    stage.spec.qemu = program;
+    let canary = accel::run_canary(&stage.spec, &stage.cancel);
+    tokio::time::timeout(PATIENCE, canary).await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn kvm_is_proven_by_a_guest_that_prints() {
+    assert_eq!(canary("good").await, None);
+}
+
+#[tokio::test]
+async fn kvm_that_stops_dies_or_stays_silent_is_told_apart() {
+    for (script, words) in [
+        ("internal-error", "stopped with internal-error"),
+        ("dies-at-once", "cannot set up guest memory"),
+        ("silent-console", "no sign of a kernel"),
+    ] {
+        let obstacle = canary(script).await;
+        assert!(obstacle.as_ref().is_some_and(|o| o.contains(words)), "{script}: {obstacle:?}");
+    }
 }
 
 /// Set in the process that [`a_killed_lab_leaves_no_qemu`] kills: the directory of its stage.

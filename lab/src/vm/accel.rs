@@ -132,7 +132,10 @@ impl Memory {
     }
 }
 
-async fn run_canary(
+/// Runs a guest under KVM and gives what kept it from running, if anything did.
+///
+/// `canary` as in [`choose`], and the same bound. Errors: [`AccelError::Cancelled`].
+pub async fn run_canary(
     canary: &VmSpec,
     cancel: &CancellationToken,
 ) -> Result<Option<String>, AccelError> {
@@ -166,14 +169,23 @@ async fn watch_canary(spec: &VmSpec, cancel: &CancellationToken) -> Result<(), V
     limits.end = Duration::from_secs(1);
     let machine = Machine::start(spec, &spec.dir, &limits, cancel).await?;
     let life = machine.console().wait_for(SIGN_OF_LIFE, CANARY_LIMIT);
-    let seen = machine.guard(cancel, life).await;
-    machine.end(End::Quit).await;
-    match seen? {
-        Ok(_) => Ok(()),
-        Err(MarkerError::End | MarkerError::Timeout(_)) => {
-            Err(VmError::NoAgent { limit: CANARY_LIMIT })
+    let seen = match machine.guard(cancel, life).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(MarkerError::Timeout(_))) => Err(silent()),
+        // The console goes right before QEMU does.
+        Ok(Err(MarkerError::End)) => {
+            let gone = tokio::time::timeout(CANARY_LIMIT, machine.gone()).await;
+            Err(gone.unwrap_or_else(|_| silent()))
         }
-    }
+        Err(e) => Err(e),
+    };
+    machine.end(End::Quit).await;
+    seen
+}
+
+fn silent() -> VmError {
+    let reason = format!("no sign of a kernel in {} ms", CANARY_LIMIT.as_millis());
+    VmError::State { what: "canary", reason }
 }
 
 #[cfg(test)]

@@ -52,10 +52,10 @@ pub enum VmError {
         /// The end of QEMU's standard error.
         stderr: String,
     },
-    /// A template's state could not be saved or loaded.
+    /// A template's state could not be saved or loaded, or a canary did not sing.
     #[error("{what}: {reason}")]
     State {
-        /// `save` or `load`.
+        /// `save`, `load` or `canary`.
         what: &'static str,
         /// QEMU's reason.
         reason: String,

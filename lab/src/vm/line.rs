@@ -50,3 +50,33 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn lines_come_whole_also_when_a_wait_was_given_up() {
+        let (ours, mut theirs) = tokio::io::duplex(64);
+        let mut lines = Lines::new(ours, 16);
+        theirs.write_all(b"one\r\ntw").await.unwrap();
+        assert_eq!(lines.next().await.unwrap(), b"one");
+        let short = Duration::from_millis(20);
+        assert!(tokio::time::timeout(short, lines.next()).await.is_err());
+        theirs.write_all(b"o\n\ncut").await.unwrap();
+        drop(theirs);
+        assert_eq!(lines.next().await.unwrap(), b"two");
+        assert_eq!(lines.next().await.unwrap(), b"");
+        assert!(matches!(lines.next().await, Err(LineError::End)));
+    }
+
+    #[tokio::test]
+    async fn a_line_over_the_bound_is_an_error() {
+        let mut lines = Lines::new(&[b'x'; 100][..], 16);
+        assert!(matches!(lines.next().await, Err(LineError::TooLong(16))));
+    }
+}

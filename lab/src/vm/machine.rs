@@ -18,13 +18,16 @@ use super::argv::{self, argv};
 use super::console::Console;
 use super::error::VmError;
 use super::limits::Limits;
-use super::qmp::{Qmp, QmpEvent};
+use super::qmp::{Qmp, QmpError, QmpEvent};
 use super::spec::VmSpec;
 use crate::agent::{Agent, AgentError, Ports};
 use crate::host::process::{self, Process, Program};
 
 /// Pause between attempts to connect to a socket.
 const RETRY: Duration = Duration::from_millis(2);
+
+/// How long after a broken connection QEMU's end may be seen.
+const SETTLE: Duration = Duration::from_millis(200);
 
 /// Bytes of QEMU's standard error in messages.
 const STDERR_TAIL: usize = 4 << 10;
@@ -109,10 +112,11 @@ impl Machine {
         let (session, hello) = fresh_hello()?;
         let artifacts = self.artifacts.clone();
         let shake = Agent::connect(ports, session, &hello, &artifacts, limit);
-        let (agent, reply) = self.guard(cancel, shake).await?.map_err(|e| match e {
-            AgentError::Timeout { limit, .. } => VmError::NoAgent { limit },
-            other => VmError::Agent(other),
-        })?;
+        let (agent, reply) = match self.guard(cancel, shake).await? {
+            Ok(shaken) => shaken,
+            Err(AgentError::Timeout { limit, .. }) => return Err(VmError::NoAgent { limit }),
+            Err(e) => return Err(self.cause(e.into()).await),
+        };
         self.agent = Some(Arc::new(agent));
         self.ready = Some(self.started.elapsed());
         Ok(reply)
@@ -128,7 +132,10 @@ impl Machine {
         cancel: &CancellationToken,
     ) -> Result<Reply, VmError> {
         let agent = self.agent()?;
-        Ok(self.guard(cancel, agent.request(command, limit)).await??)
+        match self.guard(cancel, agent.request(command, limit)).await? {
+            Ok(reply) => Ok(reply),
+            Err(e) => Err(self.cause(e.into()).await),
+        }
     }
 
     /// Sends a command to QEMU within the limit for commands; ends early when QEMU does.
@@ -139,31 +146,38 @@ impl Machine {
         command: C,
         cancel: &CancellationToken,
     ) -> Result<C::Ok, VmError> {
-        Ok(self.guard(cancel, self.qmp.execute(command, self.limits.command)).await??)
+        match self.guard(cancel, self.qmp.execute(command, self.limits.command)).await? {
+            Ok(reply) => Ok(reply),
+            Err(e) => Err(self.cause(e.into()).await),
+        }
     }
 
     /// Awaits `future`, unless QEMU ends, gives the guest up, or `cancel` fires first.
     ///
     /// Errors: [`VmError::QemuExited`], [`VmError::InternalError`], [`VmError::Cancelled`].
-    /// When `future` fails because QEMU is ending, the caller gets QEMU's end, not the echo.
-    pub async fn guard<T, E>(
+    pub async fn guard<T>(
         &self,
         cancel: &CancellationToken,
-        future: impl Future<Output = Result<T, E>>,
-    ) -> Result<Result<T, E>, VmError> {
-        let result = tokio::select! {
+        future: impl Future<Output = T>,
+    ) -> Result<T, VmError> {
+        tokio::select! {
             biased;
-            result = future => result,
-            gone = self.gone() => return Err(gone),
-            () = cancel.cancelled() => return Err(VmError::Cancelled),
-        };
-        if result.is_err() {
-            let settle = Duration::from_millis(200);
-            if let Ok(status) = tokio::time::timeout(settle, self.process.wait()).await {
-                return Err(self.exited(status).await);
-            }
+            result = future => Ok(result),
+            gone = self.gone() => Err(gone),
+            () = cancel.cancelled() => Err(VmError::Cancelled),
         }
-        Ok(result)
+    }
+
+    /// The end of QEMU where a broken connection is its first echo, else the error itself.
+    async fn cause(&self, error: VmError) -> VmError {
+        let broken = matches!(
+            error,
+            VmError::Agent(AgentError::Lost(_)) | VmError::Qmp(QmpError::Closed(_))
+        );
+        if broken && let Ok(status) = tokio::time::timeout(SETTLE, self.process.wait()).await {
+            return self.exited(status).await;
+        }
+        error
     }
 
     /// Waits until QEMU ended or gave the guest up, and tells which.
@@ -263,8 +277,7 @@ async fn watch_start<T>(
         return result;
     }
     // A connection that failed because QEMU is ending: its end says more.
-    let settle = Duration::from_millis(200);
-    match tokio::time::timeout(settle, process.wait()).await {
+    match tokio::time::timeout(SETTLE, process.wait()).await {
         Ok(status) => {
             process.drained().await;
             let stderr = process.stderr();

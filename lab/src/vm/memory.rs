@@ -43,3 +43,32 @@ pub(super) fn files_of(topology: &Topology) -> Result<Vec<MemFile>, VmError> {
     let sizes = topology.nodes.iter().map(|node| node.memory_bytes).filter(|bytes| *bytes > 0);
     sizes.map(|bytes| MemFile::new("lab-ram", bytes)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::layouts;
+    use super::*;
+
+    #[test]
+    fn only_nodes_with_memory_have_a_file() {
+        let sizes = |topology| {
+            let files = files_of(&topology).unwrap();
+            files.iter().map(|f| f.path().metadata().unwrap().len() >> 20).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(layouts::memless()), [512]);
+        assert_eq!(sizes(layouts::even("2x2", 2, 2)), [256, 256]);
+    }
+
+    #[test]
+    fn a_sealed_file_keeps_what_it_has() {
+        let file = MemFile::new("test", 4).unwrap();
+        std::fs::write(file.path(), "kept").unwrap();
+        file.seal().unwrap();
+        let write = || {
+            let mut open = std::fs::File::options().write(true).open(file.path())?;
+            std::io::Write::write_all(&mut open, b"lost")
+        };
+        assert!(write().is_err());
+        assert_eq!(std::fs::read(file.path()).unwrap(), b"kept");
+    }
+}
