@@ -27,7 +27,9 @@ fn run(args: &[&str]) -> Option<()> {
             load::run(Path::new(path), cpu, seed.parse().ok()?, index);
         }
         ["umount", path, flags] => {
-            let result = mount::unmount(Path::new(path), flags.parse().ok()?);
+            let flags = flags.parse().ok()?;
+            let _ = std::io::stdin().read_line(&mut String::new());
+            let result = mount::unmount(Path::new(path), flags);
             out::line(&result.map_or_else(|e| errno::of(&e), |()| "ok".to_owned()));
         }
         _ => return None,
