@@ -5,8 +5,10 @@
 //! | `tree DIR` | the tree of operations | `? op` before, `op -> result` after each |
 //! | `stat ROOT CPU COUNT` | pinned uncached stats | `ok` or an errno name for each |
 //! | `load DIR CPU SEED INDEX` | pinned mixed load | `ready TID`, on a line of input it starts, at the end JSON |
+//! | `layout DIR SIZE JOBS` | writes the files of a fio job | `ok` after each call, then `done` or an errno name |
 //! | `umount DIR FLAGS` | on a line of input, one umount2 | `ok` or an errno name |
 
+mod layout;
 pub(crate) mod load;
 mod out;
 mod role;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::{load, out, stat, tree};
+use super::{layout, load, out, stat, tree};
 use crate::sys::{errno, mount, process};
 
 /// Runs the client role that the arguments name; 64 when they name none.
@@ -25,6 +25,9 @@ fn run(args: &[&str]) -> Option<()> {
         ["load", path, cpu, seed, index] => {
             let (cpu, index) = (cpu.parse().ok()?, index.parse().ok()?);
             load::run(Path::new(path), cpu, seed.parse().ok()?, index);
+        }
+        ["layout", path, size, jobs] => {
+            layout::run(Path::new(path), size.parse().ok()?, jobs.parse().ok()?);
         }
         ["umount", path, flags] => {
             let flags = flags.parse().ok()?;
