@@ -107,7 +107,10 @@ fn find<'m>(
             table.sink().hint(
                 at,
                 format!("no step before mounts `{point}`"),
-                suggestion(point, mounts.keys().map(String::as_str)),
+                match mounts.is_empty() {
+                    true => "mount it with a `serve` or `tmpfs` step first".into(),
+                    false => suggestion(point, mounts.keys().map(String::as_str)),
+                },
             );
             None
         }

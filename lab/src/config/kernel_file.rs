@@ -92,3 +92,7 @@ fn check_option(sink: &Sink, name: &At<String>) {
         sink.add(name.span.clone(), format!("`{}` is no kernel option", name.value));
     }
 }
+
+#[cfg(test)]
+#[path = "kernel_tests.rs"]
+mod tests;

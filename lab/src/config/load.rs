@@ -55,7 +55,8 @@ pub fn with_shipped(own: Vec<SourceFile>, shipped: Vec<SourceFile>) -> Vec<Sourc
     let mut files = own;
     for file in shipped {
         let taken = files.iter().any(|f| f.path == file.path);
-        if !taken && !(has_scenarios && is_scenario(&file)) {
+        let replaced = has_scenarios && is_scenario(&file);
+        if !taken && !replaced {
             files.push(file);
         }
     }

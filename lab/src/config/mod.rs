@@ -14,6 +14,7 @@ pub mod scenario;
 pub mod scenario_file;
 pub mod shipped;
 mod step_file;
+mod syntax;
 pub mod topology;
 pub mod topology_file;
 mod value;

@@ -99,8 +99,8 @@ impl ConfigErrors {
 }
 
 fn drawn(file: &SourceFile, problem: &Problem) -> Drawn {
-    let start = problem.span.start.min(file.text.len());
-    let end = problem.span.end.clamp(start, file.text.len());
+    let start = boundary(&file.text, problem.span.start);
+    let end = boundary(&file.text, problem.span.end).max(start);
     // A label over several lines is drawn as a bracket; the first line is enough to find it.
     let line_end = file.text[start..end].find('\n').map_or(end, |n| start + n);
     Drawn {
@@ -116,13 +116,18 @@ fn plain(file: &SourceFile, problem: &Problem) -> String {
     format!("{}:{line}:{column}: {}\n", file.path, problem.message)
 }
 
-/// Line and column of a byte, both from 1; the column counts characters.
-fn position(text: &str, byte: usize) -> (usize, usize) {
+/// The byte, or where the character that it is part of begins, or the end.
+fn boundary(text: &str, byte: usize) -> usize {
     let mut byte = byte.min(text.len());
     while !text.is_char_boundary(byte) {
         byte -= 1;
     }
-    let before = &text[..byte];
+    byte
+}
+
+/// Line and column of a byte, both from 1; the column counts characters.
+fn position(text: &str, byte: usize) -> (usize, usize) {
+    let before = &text[..boundary(text, byte)];
     let line_start = before.rfind('\n').map_or(0, |n| n + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }

@@ -8,6 +8,7 @@ use toml_edit::{Document, Item, TableLike};
 
 use super::nearest::suggestion;
 use super::problem::{FileProblems, Problem, SourceFile};
+use super::syntax;
 use super::value::FromItem;
 
 /// Problems shown of one file; a file with more is not what was meant to be read.
@@ -61,7 +62,11 @@ pub(super) fn read_file<T>(
         Some(value) if problems.is_empty() => Ok(value),
         _ => {
             problems.sort_by_key(|p| p.span.start);
-            debug_assert!(!problems.is_empty(), "a reader gave up without a word");
+            if problems.is_empty() {
+                // A reader that gave up without a word; the file is refused all the same.
+                let message = "the file cannot be understood".into();
+                problems.push(Problem { span: 0..0, message, hint: None });
+            }
             Err(FileProblems { file: file.clone(), problems })
         }
     }
@@ -75,36 +80,13 @@ fn parse<'a>(file: &'a SourceFile, sink: &Sink) -> Option<Document<&'a str>> {
     }
     match Document::parse(file.text.as_str()) {
         Ok(document) => Some(document),
-        Err(first) => {
-            let all = syntax_errors(&file.text);
-            // It may be of another sort, such as a key given twice or a value left out.
-            let at = first.span().unwrap_or(0..0);
-            if !all.iter().any(|(span, _)| *span == at) {
-                sink.add(at, first.message().trim());
-            }
-            for (span, message) in all {
+        Err(_) => {
+            for (span, message) in syntax::errors(&file.text) {
                 sink.add(span, message);
             }
             None
         }
     }
-}
-
-/// Errors of the grammar. The document parser stops at its first one, this one goes on.
-fn syntax_errors(text: &str) -> Vec<(Range<usize>, String)> {
-    use toml_parser::parser::{RecursionGuard, parse_document};
-    const DEPTH: u32 = 80;
-    let tokens = toml_parser::Source::new(text).lex().into_vec();
-    let mut errors: Vec<toml_parser::ParseError> = Vec::new();
-    let mut ignored = ();
-    parse_document(&tokens, &mut RecursionGuard::new(&mut ignored, DEPTH), &mut errors);
-    errors
-        .iter()
-        .map(|e| {
-            let span = e.unexpected().or(e.context()).map_or(0..0, |s| s.start()..s.end());
-            (span, e.description().to_string())
-        })
-        .collect()
 }
 
 /// One table of a file.
@@ -268,7 +250,7 @@ impl<'a> Table<'a> {
             let key = self.items.get_key_value(name).map(|(key, _)| key);
             self.sink.hint(
                 key.and_then(|k| k.span()).unwrap_or_else(|| self.span()),
-                format!("unknown key `{name}`"),
+                format!("unknown key `{}`", name.escape_debug()),
                 suggestion(name, known.iter().copied()),
             );
         }

@@ -55,6 +55,34 @@ mod tests {
         assert_eq!(shipped, found);
     }
 
+    /// Files damaged at random are refused with words of the reader, or still make sense.
+    #[test]
+    fn damaged_files_are_refused_with_a_reason() {
+        let mut state: u64 = 1;
+        let mut random = move |below: usize| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) as usize % below.max(1)
+        };
+        const PIECES: [&str; 10] = ["", "[", "]", "\"", "=", "\n", "ä", "-1", "[[step]]\n", "0"];
+        let mut refused = 0;
+        for mut file in files().into_iter().flat_map(|file| vec![file; 40]) {
+            for _ in 0..=random(3) {
+                let at = random(file.text.len());
+                let to = (at + random(12)).min(file.text.len());
+                if file.text.is_char_boundary(at) && file.text.is_char_boundary(to) {
+                    file.text.replace_range(at..to, PIECES[random(PIECES.len())]);
+                }
+            }
+            if let Err(errors) = load(std::slice::from_ref(&file)) {
+                refused += 1;
+                let text = errors.render(false);
+                assert!(text.contains(&file.path), "{text}");
+                assert!(!text.contains("cannot be understood"), "{text}\n{}", file.text);
+            }
+        }
+        assert!(refused > 200, "only {refused} were refused");
+    }
+
     #[test]
     fn every_shipped_file_loads() {
         let project = load(&files()).unwrap_or_else(|e| panic!("{}", e.render(false)));

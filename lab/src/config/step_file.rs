@@ -23,7 +23,9 @@ use super::reader::Table;
 use super::scenario::NamedStep;
 use super::value::{GuestPath, Name, Size};
 
-/// Reads the step that lasts a table, if all of it is right.
+/// Reads the keys of one kind of step. A wrong value is reported and replaced by any right one,
+/// so that the order of the steps can still be checked; the scenario is refused anyhow. Only
+/// without a path there is no step.
 type ReadStep = fn(&Table<'_>, &str) -> Option<Step>;
 
 /// Every step by its name in files.
@@ -74,7 +76,7 @@ fn serve(table: &Table<'_>, name: &str) -> Option<Step> {
         mount_point: mount_point.clone().unwrap_or_default(),
         transport: transport.unwrap_or(Transport::Ring),
         fallback: table.optional("fallback").unwrap_or(false),
-        file_system: file_system.clone().unwrap_or(FileSystem::Memory),
+        file_system: file_system.unwrap_or(FileSystem::Memory),
         depth: table.number("depth", 1..=4096, ServerSpec::DEPTH),
         max_write: size_u32(table, "max-write", 4 << 10, 4 << 20, ServerSpec::MAX_WRITE),
         max_background: table.number("max-background", 1..=u16::MAX, 256),
@@ -83,7 +85,7 @@ fn serve(table: &Table<'_>, name: &str) -> Option<Step> {
         writeback: table.optional("writeback").unwrap_or(false),
         fault: table.table("fault").and_then(|fault| server_fault(&fault)),
     };
-    mount_point.and(transport).and(file_system).map(|_| Step::Serve(spec))
+    mount_point.map(|_| Step::Serve(spec))
 }
 
 fn file_system(table: &Table<'_>) -> Option<FileSystem> {
@@ -103,52 +105,51 @@ fn file_system(table: &Table<'_>) -> Option<FileSystem> {
     Some(FileSystem::Memory)
 }
 
-/// Opcodes by the names that the lab uses for them; those that a fault can hit.
-const OPCODES: [(&str, &str); 30] = {
-    const NAMES: [&str; 30] = [
-        "lookup",
-        "getattr",
-        "setattr",
-        "readlink",
-        "symlink",
-        "mknod",
-        "mkdir",
-        "unlink",
-        "rmdir",
-        "rename",
-        "link",
-        "open",
-        "read",
-        "write",
-        "statfs",
-        "release",
-        "fsync",
-        "setxattr",
-        "getxattr",
-        "listxattr",
-        "removexattr",
-        "flush",
-        "opendir",
-        "readdir",
-        "releasedir",
-        "fsyncdir",
-        "create",
-        "fallocate",
-        "readdirplus",
-        "rename2",
-    ];
-    let mut pairs = [("", ""); 30];
-    let mut i = 0;
-    while i < NAMES.len() {
-        pairs[i] = (NAMES[i], NAMES[i]);
-        i += 1;
-    }
-    pairs
-};
+/// Opcodes that a fault can hit: those that are answered, but for INIT.
+const OPCODES: [&str; 38] = [
+    "lookup",
+    "getattr",
+    "setattr",
+    "readlink",
+    "symlink",
+    "mknod",
+    "mkdir",
+    "unlink",
+    "rmdir",
+    "rename",
+    "link",
+    "open",
+    "read",
+    "write",
+    "statfs",
+    "release",
+    "fsync",
+    "setxattr",
+    "getxattr",
+    "listxattr",
+    "removexattr",
+    "flush",
+    "opendir",
+    "readdir",
+    "releasedir",
+    "fsyncdir",
+    "access",
+    "create",
+    "ioctl",
+    "poll",
+    "fallocate",
+    "readdirplus",
+    "rename2",
+    "lseek",
+    "copy_file_range",
+    "syncfs",
+    "tmpfile",
+    "statx",
+];
 
 fn server_fault(table: &Table<'_>) -> Option<ServerFault> {
     let kind = table.required_choice("kind", &[("drop-reply", ())]);
-    let opcode = table.required_choice("opcode", &OPCODES);
+    let opcode = table.required_choice("opcode", &OPCODES.map(|name| (name, name)));
     let nth = table.number("nth", 1..=1_000_000_000, 1);
     table.finish();
     kind.and(opcode).map(|opcode| ServerFault::DropReply { opcode: opcode.into(), nth })
@@ -181,7 +182,7 @@ fn teardown(table: &Table<'_>, _: &str) -> Option<Step> {
     let ending = table.required_choice("ending", &endings);
     let clients = table.number("clients", 1..=256, 8);
     let load_ms = millis(table, "load", 300);
-    Some(Step::Teardown { path: path?, ending: ending?, clients, load_ms })
+    Some(Step::Teardown { path: path?, ending: ending.unwrap_or(Ending::Abort), clients, load_ms })
 }
 
 fn fio(table: &Table<'_>, _: &str) -> Option<Step> {
@@ -205,7 +206,7 @@ fn fio(table: &Table<'_>, _: &str) -> Option<Step> {
         direct: table.optional("direct").unwrap_or(true),
         ramp_ms: millis(table, "ramp", 0),
         path: path?,
-        rw: rw?.into(),
+        rw: rw.unwrap_or("read").into(),
         block_size: block_size.into(),
         size,
         engine: engine.into(),

@@ -213,6 +213,13 @@ fn distances_are_a_square_of_valid_numbers() {
 #[test]
 fn syntax_errors_are_shown_at_once() {
     assert_snapshot!(errors("summary = \nsockets = 2\ncores == 2\n[[node]\n"), @r"
+  × string values must be quoted, expected literal string
+   ╭─[scenarios/topologies/t.toml:1:11]
+ 1 │ summary = 
+   ·           ▲
+   ·           ╰── here
+ 2 │ sockets = 2
+   ╰────
   × extra `=`
    ╭─[scenarios/topologies/t.toml:3:8]
  2 │ sockets = 2
@@ -236,7 +243,7 @@ fn syntax_errors_are_shown_at_once() {
    ·        ▲
    ·        ╰── here
    ╰────
-3 errors in 1 file
+4 errors in 1 file
 ");
 }
 

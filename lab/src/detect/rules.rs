@@ -55,7 +55,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         name: "hard-lockup",
         kind: Kind::HardLockup,
-        starts: &["watchdog: Watchdog", "NMI watchdog: Watchdog", "Watchdog"],
+        starts: &["watchdog: ", "NMI watchdog: "],
         has: "hard LOCKUP",
     },
     Rule {

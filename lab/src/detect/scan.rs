@@ -143,6 +143,21 @@ mod tests {
     }
 
     #[test]
+    fn every_wording_of_a_message_is_found() {
+        for (name, count) in [
+            ("rcu-stall", 3),
+            ("hung-task", 2),
+            ("warning", 2),
+            ("hard-lockup", 2),
+            ("soft-lockup", 2),
+        ] {
+            let faults = scan(&sample(name));
+            assert_eq!(faults.len(), count, "{name}");
+            assert!(faults.iter().all(|f| f.rule == name), "{faults:?}");
+        }
+    }
+
+    #[test]
     fn a_healthy_boot_has_no_faults() {
         assert_eq!(scan(&sample("clean")), []);
     }

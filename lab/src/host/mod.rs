@@ -1,6 +1,12 @@
 //! The host: processes, locks, paths.
 
 pub mod slots;
+pub mod apt;
 pub mod capture;
+pub mod files;
+pub mod lock;
+pub mod paths;
 pub mod process;
+pub mod scratch;
+pub mod setup;
 mod spawner;

@@ -1,1 +1,20 @@
 //! Kernels: found, fetched, checked.
+//!
+//! A kernel is known by what its file says, not by its name; nothing here boots one.
+
+pub mod bzimage;
+pub mod catalogue;
+pub mod config;
+pub mod error;
+pub mod fetch;
+pub mod identify;
+mod release;
+pub mod resolve;
+pub mod store;
+pub mod version;
+pub mod vmlinux;
+
+pub use error::KernelError;
+pub use fetch::Fetch;
+use release::release_word;
+pub use resolve::{Kernel, Resolver, resolve};

@@ -6,10 +6,12 @@
 mod case;
 mod describe;
 mod error;
+mod find;
 mod kernels;
 mod select;
 
 pub use case::{Case, case_seed, skip_reason};
 pub use describe::{describe, describe_topology};
 pub use error::PlanError;
+pub use find::find_case;
 pub use select::{MAX_CASES, MAX_REPEAT, Plan, Selection, Shard, plan};

@@ -32,6 +32,9 @@ pub enum Event {
         lab: String,
         /// Command line as given.
         argv: Vec<String>,
+        /// Kernels as given, paths made absolute; empty for the default.
+        #[serde(default)]
+        kernels: Vec<String>,
         /// Seed of the run.
         seed: u64,
         /// Planned cases.

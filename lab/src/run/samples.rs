@@ -14,6 +14,7 @@ pub(crate) fn started(planned: u32) -> Record {
         schema: SCHEMA,
         lab: "0.1.0".into(),
         argv: vec!["lab".into(), "test".into()],
+        kernels: vec!["stock".into()],
         seed: 7,
         planned,
         profile: "quick".into(),

@@ -142,13 +142,17 @@ mod tests {
             assert_eq!(got.len(), records.len() - 1);
             assert_eq!(torn, Some(Torn { cut_off: true, damaged: vec![] }));
         }
-        let mut damaged = log.clone();
-        damaged[3] = 0xff;
-        let (got, torn) = read(&damaged);
-        assert_eq!(got.len(), records.len() - 1);
-        let torn = torn.unwrap();
-        assert!(!torn.cut_off);
-        assert_eq!(torn.damaged[0].line, 1);
+        let starts = log.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i + 1);
+        let starts: Vec<usize> = std::iter::once(0).chain(starts).collect();
+        for line in [1, 2, records.len() - 1] {
+            let mut damaged = log.clone();
+            damaged[starts[line - 1] + 3] = 0xff;
+            let (got, torn) = read(&damaged);
+            assert_eq!(got.len(), records.len() - 1);
+            let torn = torn.unwrap();
+            assert!(!torn.cut_off);
+            assert_eq!(torn.damaged[0].line, line);
+        }
     }
 
     #[test]

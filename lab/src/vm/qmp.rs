@@ -5,7 +5,6 @@
 //! for any more is dropped, and every command has a limit.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -166,7 +165,11 @@ impl Qmp {
     /// Sends a command and waits for its reply, at most `limit`. Commands may overlap.
     ///
     /// Errors: [`QmpError`]; after a timeout the connection stays usable.
-    pub async fn execute<C: Command>(&self, command: C, limit: Duration) -> Result<C::Ok, QmpError> {
+    pub async fn execute<C: Command>(
+        &self,
+        command: C,
+        limit: Duration,
+    ) -> Result<C::Ok, QmpError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (tell, reply) = oneshot::channel();
         self.shared.pending().insert(id, tell);

@@ -4,6 +4,8 @@
 mod content;
 mod inode;
 mod ops;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 pub use ops::Memory;

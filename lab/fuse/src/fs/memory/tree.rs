@@ -65,6 +65,20 @@ impl Tree {
         self.dir(parent)?.get(name).ok_or(Errno::ENOENT)
     }
 
+    /// Whether a name may be made in a directory.
+    fn check_new(&self, parent: u64, name: &[u8]) -> Result<()> {
+        check_name(name)?;
+        match self.dir(parent)?.get(name) {
+            Some(_) => Err(Errno::EEXIST),
+            None => self.check_alive(parent),
+        }
+    }
+
+    /// A removed directory takes no names.
+    fn check_alive(&self, dir: u64) -> Result<()> {
+        if self.get(dir)?.attr.nlink == 0 { Err(Errno::ENOENT) } else { Ok(()) }
+    }
+
     /// The entry of an inode, one lookup counted.
     pub(super) fn entry(&mut self, ino: u64) -> Result<Entry> {
         let inode = self.get_mut(ino)?;
@@ -81,14 +95,8 @@ impl Tree {
         mode: u32,
         kind: Kind,
     ) -> Result<u64> {
-        check_name(name)?;
-        if self.dir(parent)?.get(name).is_some() {
-            return Err(Errno::EEXIST);
-        }
+        self.check_new(parent, name)?;
         let folder = self.get(parent)?.attr;
-        if folder.nlink == 0 {
-            return Err(Errno::ENOENT);
-        }
         let is_dir = matches!(kind, Kind::Directory(_));
         let (mut by, mut mode) = (by, mode);
         if folder.mode & libc::S_ISGID != 0 {
@@ -104,13 +112,10 @@ impl Tree {
     }
 
     pub(super) fn link(&mut self, ino: u64, parent: u64, name: &[u8]) -> Result<()> {
-        check_name(name)?;
         if self.is_dir(ino) {
             return Err(Errno::EPERM);
         }
-        if self.dir(parent)?.get(name).is_some() {
-            return Err(Errno::EEXIST);
-        }
+        self.check_new(parent, name)?;
         let inode = self.get_mut(ino)?;
         inode.attr.nlink += 1;
         inode.changed(now());
@@ -148,6 +153,7 @@ impl Tree {
             Err(Errno::ENOENT) => None,
             Err(error) => return Err(error),
         };
+        self.check_alive(to.0)?;
         if self.is_dir(moved) && self.is_within(to.0, moved) {
             return Err(Errno::EINVAL);
         }

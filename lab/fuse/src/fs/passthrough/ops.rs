@@ -363,3 +363,83 @@ impl FileSystem for Passthrough {
         Ok(sys::seek(handle::borrow(&number)?, to)?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    struct Source(PathBuf);
+
+    impl Source {
+        fn new(name: &str) -> (Source, Passthrough) {
+            let id = std::process::id();
+            let path = std::env::temp_dir().join(format!("lab-passthrough-{id}-{name}"));
+            std::fs::create_dir_all(path.join("dir")).unwrap();
+            let fs = Passthrough::new(path.to_str().unwrap(), false).unwrap();
+            (Source(path), fs)
+        }
+    }
+
+    impl Drop for Source {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn no_name_leads_out() {
+        let (source, fs) = Source::new("out");
+        symlink("/etc", source.0.join("etc")).unwrap();
+        let dir = fs.lookup(1, c"dir").unwrap().node;
+        for (parent, name) in [(1, c".."), (1, c"/etc"), (dir, c"../.."), (1, c"dir/../..")] {
+            assert!(fs.lookup(parent, name).is_err(), "{name:?}");
+        }
+        // The link is a node of its own; neither it nor a name below it is followed.
+        let link = fs.lookup(1, c"etc").unwrap();
+        assert_eq!(link.attr.mode & libc::S_IFMT, libc::S_IFLNK);
+        assert!(fs.lookup(link.node, c"passwd").is_err());
+        assert!(fs.open(link.node, 0).is_err() && fs.opendir(link.node).is_err());
+        let by = Caller { uid: 0, gid: 0 };
+        assert!(fs.create(by, 1, c"../escaped", 0o600, libc::O_RDWR as u32).is_err());
+    }
+
+    #[test]
+    fn a_node_lives_until_its_last_lookup_is_forgotten() {
+        let (_source, fs) = Source::new("forget");
+        let node = fs.lookup(1, c"dir").unwrap().node;
+        assert_eq!(fs.lookup(1, c"dir").unwrap().node, node);
+        assert_eq!(fs.nodes.len(), 2);
+        fs.forget(node, 1);
+        assert!(fs.getattr(node, None).is_ok());
+        fs.forget(node, 1);
+        assert_eq!(fs.getattr(node, None).unwrap_err().raw(), libc::ESTALE);
+        fs.forget(1, 100);
+        assert_eq!(fs.nodes.len(), 1);
+        assert_ne!(fs.lookup(1, c"dir").unwrap().node, node);
+    }
+
+    #[test]
+    fn listing_with_entries_counts_exactly_what_it_returns() {
+        let (source, fs) = Source::new("plus");
+        (0..20).for_each(|n| drop(std::fs::File::create(source.0.join(format!("f{n}"))).unwrap()));
+        let dir = fs.opendir(1).unwrap().handle;
+        let reply = |_: &Entry| Default::default();
+        let (mut offset, mut listed) = (0, 0);
+        loop {
+            let mut space = [0u8; 600];
+            let mut out = DirBuffer::new(&mut space, Some(&reply));
+            fs.readdir(1, dir, offset, &mut out).unwrap();
+            listed += out.used() / 160;
+            match out.last() {
+                Some(last) => offset = last,
+                None => break,
+            }
+        }
+        fs.releasedir(1, dir).unwrap();
+        assert_eq!(listed, 23);
+        assert_eq!(fs.nodes.len(), 22);
+    }
+}
