@@ -79,9 +79,8 @@ impl Case {
         }
         std::thread::spawn(move || {
             for server in servers {
-                let _ = server.kill();
+                server.put_down();
                 let _ = mount::unmount(server.report.mount_point.as_ref(), libc::MNT_DETACH);
-                let _ = server.end(Duration::from_secs(5));
             }
         });
     }

@@ -51,6 +51,7 @@ impl Server {
             Err(mut fault) => {
                 let end = process::wait_for(&mut child, Duration::from_secs(1));
                 let _ = child.kill();
+                let _ = process::wait_for(&mut child, Duration::from_secs(1));
                 if let Some(End::Signal(signal)) = end {
                     fault.text.push_str(&format!(" (signal {signal})"));
                 }
@@ -95,6 +96,12 @@ impl Server {
     /// Sends SIGKILL.
     pub(crate) fn kill(&self) -> io::Result<()> {
         self.child.lock().unwrap_or_else(PoisonError::into_inner).kill()
+    }
+
+    /// Kills it and waits a moment for its end, so that no zombie stays.
+    pub(crate) fn put_down(&self) {
+        let _ = self.kill();
+        let _ = self.end(Duration::from_secs(1));
     }
 
     /// How the process ended, none when it still runs after `limit`.

@@ -3,10 +3,12 @@
 //! | arguments | what it does | lines on standard output |
 //! | --- | --- | --- |
 //! | `tree DIR` | the tree of operations | `? op` before, `op -> result` after each |
-//! | `stat DIR CPU COUNT` | pinned lookups | `ok` or an errno name for each |
+//! | `stat ROOT CPU COUNT` | pinned uncached stats | `ok` or an errno name for each |
 //! | `load DIR CPU SEED INDEX` | pinned mixed load | `ready TID`, on a line of input it starts, at the end JSON |
-//! | `umount DIR FLAGS` | one umount2 | `ok` or an errno name |
+//! | `layout DIR SIZE JOBS` | writes the files of a fio job | `ok` after each call, then `done` or an errno name |
+//! | `umount DIR FLAGS` | on a line of input, one umount2 | `ok` or an errno name |
 
+mod layout;
 pub(crate) mod load;
 mod out;
 mod role;

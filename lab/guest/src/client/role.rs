@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::{load, out, stat, tree};
+use super::{layout, load, out, stat, tree};
 use crate::sys::{errno, mount, process};
 
 /// Runs the client role that the arguments name; 64 when they name none.
@@ -26,8 +26,13 @@ fn run(args: &[&str]) -> Option<()> {
             let (cpu, index) = (cpu.parse().ok()?, index.parse().ok()?);
             load::run(Path::new(path), cpu, seed.parse().ok()?, index);
         }
+        ["layout", path, size, jobs] => {
+            layout::run(Path::new(path), size.parse().ok()?, jobs.parse().ok()?);
+        }
         ["umount", path, flags] => {
-            let result = mount::unmount(Path::new(path), flags.parse().ok()?);
+            let flags = flags.parse().ok()?;
+            let _ = std::io::stdin().read_line(&mut String::new());
+            let result = mount::unmount(Path::new(path), flags);
             out::line(&result.map_or_else(|e| errno::of(&e), |()| "ok".to_owned()));
         }
         _ => return None,

@@ -123,7 +123,17 @@ fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
 /// Unmounts in a client, since the call can block; the result is `ok`, an errno name or
 /// `no return`.
 pub(super) fn unmount(path: &str, flags: i32, limit: Duration) -> Result<String, Fault> {
-    let client = Client::start(&["umount", path, &flags.to_string()])?;
+    unmount_by(unmounter(path, flags)?, limit)
+}
+
+/// A client that unmounts when it is told to, so that a step can choose the moment.
+pub(super) fn unmounter(path: &str, flags: i32) -> Result<Client, Fault> {
+    Client::start(&["umount", path, &flags.to_string()])
+}
+
+/// Tells an [`unmounter`] to act and waits for its result.
+pub(super) fn unmount_by(mut client: Client, limit: Duration) -> Result<String, Fault> {
+    client.go();
     match client.line(limit) {
         Line::Text(result) => {
             client.finish(Duration::from_secs(1));

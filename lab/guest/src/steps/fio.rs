@@ -11,6 +11,7 @@ use lab_proto::observe::{FioObservation, Observation};
 use lab_proto::server::ServerAsk;
 use lab_proto::step::Step;
 
+use super::child::{Client, Line};
 use super::run::{ASK_LIMIT, Context, fault};
 use crate::report::facts::FIO;
 use crate::sys::process;
@@ -18,7 +19,7 @@ use crate::sys::process;
 /// Most of standard error that is kept, bytes.
 const MAX_STDERR: u64 = 4096;
 
-/// Time beyond twice the run's own for laying files out and starting, guest time.
+/// Time beyond twice the run's own for starting and for what a writing job lays out, guest time.
 const SLACK: Duration = Duration::from_secs(120);
 
 pub(super) fn run(step: &Step, context: &Context<'_>) -> Result<Observation, Fault> {
@@ -28,6 +29,7 @@ pub(super) fn run(step: &Step, context: &Context<'_>) -> Result<Observation, Fau
     if !Path::new(FIO).exists() {
         return Err(fault(FaultKind::Unsupported, format!("no {FIO} in this image")));
     }
+    lay_out(step, context)?;
     let argv = arguments(step, context.seed);
     for server in context.case.servers() {
         // Telemetry of the run alone; a server that is silent shows below.
@@ -44,6 +46,33 @@ pub(super) fn run(step: &Step, context: &Context<'_>) -> Result<Observation, Fau
     let stderr = tail(&files.stderr);
     let stats = context.case.stats(ASK_LIMIT).0;
     Ok(Observation::Fio(FioObservation { argv, exit, artifact, artifact_bytes, stderr, stats }))
+}
+
+/// Writes the files that a reading job needs; fio takes files that are there as they are.
+fn lay_out(step: &Step, context: &Context<'_>) -> Result<(), Fault> {
+    let Step::Fio { path, rw, size, jobs, .. } = step else { return Ok(()) };
+    if !reads(rw) {
+        return Ok(());
+    }
+    let client = Client::start(&["layout", path, &size.to_string(), &jobs.to_string()])?;
+    loop {
+        match client.line(context.call_limit) {
+            Line::Text(line) if line == "ok" => {}
+            Line::Text(line) if line == "done" => break,
+            Line::Text(line) => {
+                return Err(fault(FaultKind::Server, format!("laying files out: {line}")));
+            }
+            Line::Silent => return Err(client.hang("laying files out", context.call_limit)),
+            Line::Ended => return Err(fault(FaultKind::Agent, "client: layout ended")),
+        }
+    }
+    client.finish(Duration::from_secs(1));
+    Ok(())
+}
+
+/// Whether a job of this kind reads, alone or mixed.
+fn reads(rw: &str) -> bool {
+    rw.contains("read") || rw.ends_with("rw")
 }
 
 /// Where one run writes. Removed with the value.
@@ -136,6 +165,14 @@ fn tail(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn jobs_that_only_write_need_no_files() {
+        for rw in ["read", "randread", "rw", "randrw", "readwrite"] {
+            assert!(reads(rw), "{rw}");
+        }
+        assert!(!reads("write") && !reads("randwrite"));
+    }
 
     #[test]
     fn the_job_is_repeatable_and_timed() {

@@ -39,7 +39,7 @@ fn end_server(
     let _ = server.ask(&ServerAsk::Stop, limit);
     let end = server.end(limit);
     if end.is_none() {
-        let _ = server.kill();
+        server.put_down();
     }
     let gone = || connections::waiting(server.report.connection).is_none();
     let mut connection_gone = wait_until(limit, gone);

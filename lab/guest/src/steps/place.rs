@@ -93,7 +93,7 @@ impl Seen {
                     }
                 }
                 Line::Silent => {
-                    return Err(client.hang(&format!("lookup on cpu {cpu}"), context.call_limit));
+                    return Err(client.hang(&format!("stat on cpu {cpu}"), context.call_limit));
                 }
                 Line::Ended => break,
             }

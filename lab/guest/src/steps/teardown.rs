@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use lab_proto::message::{Fault, FaultKind};
 use lab_proto::observe::{ClientEnd, Observation, TeardownObservation};
+use lab_proto::server::ServerAsk;
 use lab_proto::step::Ending;
 
 use super::child::{self, Client, Line, wait_until};
@@ -41,6 +42,7 @@ struct Running {
 
 pub(super) fn run(plan: &Plan, context: &Context<'_>) -> Result<Observation, Fault> {
     let server = context.server(&plan.path)?;
+    let ender = Ender::prepare(plan)?;
     let mut running = start(plan, context)?;
     let load_us = plan.load_ms.saturating_mul(1000);
     let delay_us = Random::new(context.seed).below(load_us + 1);
@@ -53,7 +55,7 @@ pub(super) fn run(plan: &Plan, context: &Context<'_>) -> Result<Observation, Fau
     let mut umounts = Vec::new();
     let start_ns = clock::boottime_ns();
     let deadline = Instant::now() + context.call_limit;
-    end(plan, &server, context, &mut umounts)?;
+    umounts.extend(ender.end(&server, context)?);
     let clients = running.into_iter().map(|running| collect(running, start_ns, deadline)).collect();
     wait_until(BUSY_LIMIT, || connections::waiting(connection).is_none_or(|n| n == 0));
     let waiting_after = connections::waiting(connection);
@@ -101,21 +103,33 @@ fn ready(client: Client, cpu: u32, call_limit: Duration) -> Result<Running, Faul
     }
 }
 
-fn end(
-    plan: &Plan,
-    server: &Server,
-    context: &Context<'_>,
-    umounts: &mut Vec<String>,
-) -> Result<(), Fault> {
-    match plan.ending {
-        Ending::KillServer => {
-            server.kill().map_err(|e| fault(FaultKind::Server, format!("server: kill: {e}")))
-        }
-        Ending::Abort => connections::abort(server.report.connection, context.call_limit)
-            .map_err(|e| fault(FaultKind::Hang, format!("abort: {e}"))),
-        Ending::ForcedUmount => {
-            umounts.push(child::unmount(&plan.path, libc::MNT_FORCE, context.call_limit)?);
-            Ok(())
+/// What ends the mount, made ready before the load, so that the seed alone decides the moment.
+enum Ender {
+    Kill,
+    Abort,
+    Unmount(Client),
+}
+
+impl Ender {
+    fn prepare(plan: &Plan) -> Result<Ender, Fault> {
+        Ok(match plan.ending {
+            Ending::KillServer => Ender::Kill,
+            Ending::Abort => Ender::Abort,
+            Ending::ForcedUmount => Ender::Unmount(child::unmounter(&plan.path, libc::MNT_FORCE)?),
+        })
+    }
+
+    /// Ends the mount; the result of the umount, where that is the way.
+    fn end(self, server: &Server, context: &Context<'_>) -> Result<Option<String>, Fault> {
+        match self {
+            Ender::Kill => {
+                let text = |e| fault(FaultKind::Server, format!("server: kill: {e}"));
+                server.kill().map_err(text).map(|()| None)
+            }
+            Ender::Abort => connections::abort(server.report.connection, context.call_limit)
+                .map_err(|e| fault(FaultKind::Hang, format!("abort: {e}")))
+                .map(|()| None),
+            Ender::Unmount(client) => child::unmount_by(client, context.call_limit).map(Some),
         }
     }
 }
@@ -175,12 +189,15 @@ fn unmount(plan: &Plan, context: &Context<'_>, umounts: &mut Vec<String>) -> Res
     Ok(())
 }
 
-/// How the server ended. One that still runs is killed, so that it does not outlive its mount.
+/// How the server ended. One that lives on without a mount is asked to stop; one that does not
+/// is killed, so that it does not outlive its case.
 fn last_of(server: &Server, context: &Context<'_>) -> String {
+    // A server that was killed cannot be asked, and that shows in its end.
+    let _ = server.ask(&ServerAsk::Stop, context.call_limit);
     match server.end(context.call_limit) {
         Some(end) => end.to_string(),
         None => {
-            let _ = server.kill();
+            server.put_down();
             "running".to_owned()
         }
     }

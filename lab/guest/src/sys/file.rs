@@ -106,6 +106,24 @@ pub(crate) fn make_fifo(path: &Path, mode: u32) -> io::Result<()> {
     check(unsafe { libc::mkfifo(path.as_ptr(), mode) } as libc::ssize_t).map(|_| ())
 }
 
+/// statx of basic attributes, which the file system must not take from a cache.
+pub(crate) fn stat_uncached(path: &Path) -> io::Result<()> {
+    let path = c_path(path)?;
+    // SAFETY: an all-zero statx buffer is a valid value of that plain struct.
+    let mut seen: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: the string is NUL-terminated, seen is a valid place for the result.
+    let result = unsafe {
+        libc::statx(
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            libc::AT_STATX_FORCE_SYNC,
+            libc::STATX_BASIC_STATS,
+            &mut seen,
+        )
+    };
+    check(result as libc::ssize_t).map(|_| ())
+}
+
 /// Sets the umask of the process.
 pub(crate) fn umask(mode: u32) {
     // SAFETY: takes no pointers and cannot fail.
