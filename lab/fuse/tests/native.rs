@@ -3,6 +3,9 @@
 //! Where it cannot run (no root, no /dev/fuse, ring switched off) it says why and passes; it
 //! never changes a setting of the machine.
 
+// A crate of tests only, though its helpers are not marked as tests.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
 use std::fs;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
@@ -212,6 +215,23 @@ fn a_dropped_reply_hangs_its_caller_until_the_stop_and_telemetry_stays_readable(
         assert!(!server.stop(), "a busy mount cannot be unmounted the plain way");
         assert!(receiver.recv_timeout(soon).unwrap().is_some());
         assert!(!is_mounted(&place.mount_point()));
+    }
+}
+
+#[test]
+fn a_mount_inside_its_own_source_does_not_wait_for_itself() {
+    for transport in [Transport::Classic, Transport::Ring] {
+        if !possible(transport) {
+            continue;
+        }
+        let place = Place::new(&format!("self-{}", transport.name()));
+        let source = place.0.to_str().unwrap().into();
+        let file_system = FileSystem::Passthrough { source };
+        let server = Server::start(&ServerSpec { file_system, ..place.spec(transport) }).unwrap();
+        let error = fs::metadata(place.mount_point().join("mnt")).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EXDEV));
+        assert!(place.mount_point().join("source").is_dir());
+        assert!(server.stop());
     }
 }
 

@@ -51,7 +51,7 @@ pub enum RingError {
         text: String,
     },
     /// A queue's thread did not answer in time, or died.
-    #[error("a queue thread gave no answer within {} s", STEP_LIMIT.as_secs())]
+    #[error("a queue thread died or gave no answer within {} s", STEP_LIMIT.as_secs())]
     Silent,
 }
 

@@ -129,9 +129,11 @@ impl Passthrough {
     }
 }
 
-/// Names stay in their directory: no links, no dots, no /proc magic.
+/// Names stay in their directory: no links, no dots, no /proc magic. Mounts inside the source
+/// are not entered either (EXDEV): one of them may be the server's own, and a queue that asks
+/// its own mount waits for itself.
 fn beneath() -> ResolveFlags {
-    ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS
+    ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV
 }
 
 /// Opening a device or pipe could block or do harm; the kernel asks for files only.
@@ -294,7 +296,8 @@ impl FileSystem for Passthrough {
 
     fn fsync(&self, _node: u64, number: u64, data_only: bool) -> Result<()> {
         let fd = handle::borrow(&number)?;
-        Ok(if data_only { sys::fdatasync(fd)? } else { sys::fsync(fd)? })
+        let done = if data_only { sys::fdatasync(fd) } else { sys::fsync(fd) };
+        Ok(done?)
     }
 
     fn opendir(&self, node: u64) -> Result<Opened> {
