@@ -120,6 +120,9 @@ pub enum FaultKind {
     Server,
     /// The step cannot be done in this guest (missing program, path or kernel feature).
     Unsupported,
+    /// A call on the mount did not return within the limit; the task still waits, so a
+    /// diagnosis shows where.
+    Hang,
     /// The agent itself failed.
     Agent,
 }

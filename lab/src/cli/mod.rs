@@ -1,7 +1,14 @@
 //! The command line: clap structs, one file per verb. No logic of the lab lives here.
 
-use std::process::ExitCode;
+mod args;
+mod dispatch;
+mod list;
+mod out;
+mod report;
+mod reporters;
+mod rerun;
+mod select;
+mod show;
+mod test;
 
-pub(crate) fn main() -> ExitCode {
-    ExitCode::from(2)
-}
+pub(crate) use dispatch::main;

@@ -19,6 +19,17 @@ pub enum Kind {
     Perf,
 }
 
+impl Kind {
+    /// Every kind with its name in files, which is also that of its directory.
+    pub const ALL: [(&'static str, Kind); 5] = [
+        ("correctness", Kind::Correctness),
+        ("placement", Kind::Placement),
+        ("teardown", Kind::Teardown),
+        ("protocol", Kind::Protocol),
+        ("perf", Kind::Perf),
+    ];
+}
+
 /// How much to run. Each profile contains the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Profile {
@@ -32,6 +43,21 @@ pub enum Profile {
     Soak,
 }
 
+impl Profile {
+    /// Every profile with its name in files and on the command line.
+    pub const ALL: [(&'static str, Profile); 4] = [
+        ("quick", Profile::Quick),
+        ("ci", Profile::Ci),
+        ("full", Profile::Full),
+        ("soak", Profile::Soak),
+    ];
+
+    /// Its name in files and on the command line.
+    pub fn name(self) -> &'static str {
+        Profile::ALL[self as usize].0
+    }
+}
+
 /// Layers of the guest image that a scenario needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ImageKind {
@@ -39,6 +65,12 @@ pub enum ImageKind {
     Agent,
     /// The agent and fio.
     Fio,
+}
+
+impl ImageKind {
+    /// Every image with its name in files.
+    pub const ALL: [(&'static str, ImageKind); 2] =
+        [("agent", ImageKind::Agent), ("fio", ImageKind::Fio)];
 }
 
 /// One scenario.

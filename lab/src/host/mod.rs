@@ -6,5 +6,7 @@ pub mod files;
 pub mod lock;
 pub mod paths;
 pub mod process;
+pub mod scratch;
 pub mod setup;
+pub mod slots;
 mod spawner;

@@ -1,3 +1,31 @@
-//! Observations to verdicts, and snapshots; pure.
+//! Observations to verdicts, and snapshots; pure but for `store`.
 
+mod completed;
+mod decide;
+mod equal;
+pub mod evidence;
+pub mod exit;
+mod finding;
+mod fio;
+mod flags;
+mod hang;
+pub mod layout;
+mod render;
+mod rules;
+pub mod snapshot;
+pub mod store;
+mod taint;
+mod transport;
 pub mod verdict;
+
+#[cfg(test)]
+mod bent;
+#[cfg(test)]
+pub(crate) mod samples;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tests_completed;
+
+pub use decide::judge;
+pub use evidence::{CaseEnd, Evidence, Judgement};

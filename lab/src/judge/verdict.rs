@@ -58,6 +58,28 @@ impl Verdict {
         }
     }
 
+    /// Reads what [`Verdict`] displays as: `PASS`, `FLAKY 2/3`, `SKIP reason`.
+    pub fn parse(text: &str) -> Option<Verdict> {
+        let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+        Some(match word {
+            "PASS" => Verdict::Pass,
+            "FAIL" => Verdict::Fail,
+            "KERNEL" => Verdict::Kernel,
+            "HANG" => Verdict::Hang,
+            "PERF-REG" => Verdict::PerfReg,
+            "PERF-IMP" => Verdict::PerfImp,
+            "UNDECIDED" => Verdict::Undecided,
+            "NEW" => Verdict::New,
+            "INFRA" => Verdict::Infra,
+            "SKIP" => Verdict::Skip { reason: rest.into() },
+            "FLAKY" => {
+                let (passed, of) = rest.split_once('/')?;
+                Verdict::Flaky { passed: passed.parse().ok()?, of: of.parse().ok()? }
+            }
+            _ => return None,
+        })
+    }
+
     /// How the last line of a run counts it. `strict` is set under CI.
     pub fn tally(&self, strict: bool) -> Tally {
         match self {
@@ -76,6 +98,19 @@ impl fmt::Display for Verdict {
             Verdict::Flaky { passed, of } => write!(f, " {passed}/{of}"),
             Verdict::Skip { reason } => write!(f, " {reason}"),
             _ => Ok(()),
+        }
+    }
+}
+
+impl Owner {
+    /// The word shown to people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Owner::Kernel => "kernel",
+            Owner::Server => "server",
+            Owner::Scenario => "scenario",
+            Owner::Lab => "lab",
+            Owner::Host => "host",
         }
     }
 }

@@ -1,1 +1,3 @@
 //! fio results, samples, statistics; pure.
+
+pub mod fio;

@@ -1,21 +1,17 @@
 //! Kernels x topologies x scenarios to cases; pure.
+//!
+//! Filters, order, seeds, shards and what has to be skipped are decided here, before anything
+//! starts. Nothing here reads a file or knows how a case is run.
 
-use std::sync::Arc;
+mod case;
+mod describe;
+mod error;
+mod find;
+mod kernels;
+mod select;
 
-use crate::config::scenario::Scenario;
-use crate::config::topology::Topology;
-
-/// One planned case.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Case {
-    /// `kernel/topology/scenario`, with `#N` behind it from the second repeat on.
-    pub id: String,
-    /// Kernel name as given.
-    pub kernel: String,
-    /// Layout.
-    pub topology: Arc<Topology>,
-    /// Scenario.
-    pub scenario: Arc<Scenario>,
-    /// Seed of every random choice of the case.
-    pub seed: u64,
-}
+pub use case::{Case, case_seed, skip_reason};
+pub use describe::{describe, describe_topology};
+pub use error::PlanError;
+pub use find::find_case;
+pub use select::{MAX_CASES, MAX_REPEAT, Plan, Selection, Shard, plan};

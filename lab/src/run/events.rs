@@ -1,6 +1,8 @@
 //! What happens in a run, as one stream. The one record: every report is a fold over it.
 //!
-//! One JSON object a line in `events.jsonl`, its kind under `event`.
+//! One JSON object a line in `events.jsonl`, its kind under `event`. The types live here; how
+//! they become lines is `wire`, who writes them is `log`. The schema is documented in
+//! `lab/docs/events.md`, and a test compares the two.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,13 +11,12 @@ use crate::judge::verdict::{Owner, Verdict};
 /// Version of the event schema, in [`Event::RunStarted`].
 pub const SCHEMA: u32 = 1;
 
-/// One line of `events.jsonl`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// One line of `events.jsonl`; [`super::wire`] turns it into text and back.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Record {
     /// When, RFC 3339 with milliseconds, UTC.
     pub time: String,
     /// What.
-    #[serde(flatten)]
     pub event: Event,
 }
 
@@ -31,6 +32,9 @@ pub enum Event {
         lab: String,
         /// Command line as given.
         argv: Vec<String>,
+        /// Kernels as given, paths made absolute; empty for the default.
+        #[serde(default)]
+        kernels: Vec<String>,
         /// Seed of the run.
         seed: u64,
         /// Planned cases.
@@ -46,6 +50,12 @@ pub enum Event {
     CasePlanned {
         /// Case id.
         case: String,
+        /// Kernel name as given.
+        kernel: String,
+        /// Topology name.
+        topology: String,
+        /// Scenario name, with `#N` behind it from the second repeat on.
+        scenario: String,
         /// Seed of the case.
         seed: u64,
     },
@@ -101,7 +111,7 @@ pub enum Event {
         kernel: String,
         /// Topology name.
         topology: String,
-        /// Scenario name.
+        /// Scenario name, with `#N` behind it from the second repeat on.
         scenario: String,
         /// What it came to.
         #[serde(with = "verdict_text")]
@@ -157,27 +167,6 @@ mod verdict_text {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Verdict, D::Error> {
         let text = String::deserialize(d)?;
-        parse(&text).ok_or_else(|| D::Error::custom(format!("unknown verdict `{text}`")))
-    }
-
-    fn parse(text: &str) -> Option<Verdict> {
-        let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
-        Some(match word {
-            "PASS" => Verdict::Pass,
-            "FAIL" => Verdict::Fail,
-            "KERNEL" => Verdict::Kernel,
-            "HANG" => Verdict::Hang,
-            "PERF-REG" => Verdict::PerfReg,
-            "PERF-IMP" => Verdict::PerfImp,
-            "UNDECIDED" => Verdict::Undecided,
-            "NEW" => Verdict::New,
-            "INFRA" => Verdict::Infra,
-            "SKIP" => Verdict::Skip { reason: rest.into() },
-            "FLAKY" => {
-                let (passed, of) = rest.split_once('/')?;
-                Verdict::Flaky { passed: passed.parse().ok()?, of: of.parse().ok()? }
-            }
-            _ => return None,
-        })
+        Verdict::parse(&text).ok_or_else(|| D::Error::custom(format!("unknown verdict `{text}`")))
     }
 }

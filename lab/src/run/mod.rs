@@ -1,3 +1,30 @@
-//! A run: dispatcher, attempts, events, and the directory they are recorded in.
+//! A run: options, preparation, dispatcher, attempts, events, and the directory they are
+//! recorded in.
 
+mod attempt;
+mod context;
+mod dispatch;
+mod dry;
 pub mod events;
+pub mod launch;
+pub mod log;
+pub mod options;
+pub mod prepare;
+pub mod project;
+pub mod record;
+mod rerun;
+mod resolved;
+mod session;
+mod signals;
+mod source;
+pub mod wire;
+
+#[cfg(test)]
+mod doc;
+#[cfg(test)]
+pub(crate) mod samples;
+
+pub use dry::dry_run;
+pub use launch::{Host, RunError, doctor, test};
+pub use rerun::rerun;
+pub use resolved::scenario_json;

@@ -36,7 +36,6 @@ pub fn argv(spec: &VmSpec) -> Vec<String> {
     args.pair("-name", format!("lab-{}", comma(&spec.name)));
     args.flags("-nodefaults -no-user-config -no-reboot -S");
     args.pair("-display", "none".into());
-    args.pair("-machine", "q35,usb=off,vmport=off,dump-guest-core=off".into());
     cpus(&mut args, spec);
     memory(&mut args, spec);
     numa(&mut args, spec);
@@ -75,6 +74,8 @@ fn comma(value: &str) -> String {
 fn cpus(args: &mut Args, spec: &VmSpec) {
     let topology = &spec.topology;
     let spare = topology.max_cpus > topology.cpus;
+    let port = if spare && spec.accel == Accel::Tcg { "on" } else { "off" };
+    args.pair("-machine", format!("q35,usb=off,vmport={port},dump-guest-core=off"));
     match spec.accel {
         Accel::Kvm => {
             args.pair("-accel", "kvm".into());
@@ -84,7 +85,7 @@ fn cpus(args: &mut Args, spec: &VmSpec) {
             args.pair("-accel", "tcg,thread=multi".into());
             // Linux takes CPUs that are described and not present for real only where it
             // believes in a hypervisor that can plug them; under TCG it must be one that it
-            // knows by its DMI serial number.
+            // knows by its DMI serial number and then asks at its I/O port.
             args.pair("-cpu", if spare { "max,-hypervisor" } else { "max" }.into());
             if spare {
                 args.pair("-smbios", "type=1,serial=VMware-1".into());

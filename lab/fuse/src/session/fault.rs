@@ -1,0 +1,55 @@
+//! Planted misbehaviour: which request it hits.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lab_proto::server::ServerFault;
+
+use crate::abi::opcode::{Opcode, by_name};
+
+/// A fault of the spec, with what it has seen so far.
+#[derive(Debug)]
+pub struct FaultPlan {
+    opcode: Opcode,
+    nth: u64,
+    seen: AtomicU64,
+}
+
+impl FaultPlan {
+    /// From the spec. None when it names an opcode that does not exist, or the 0th.
+    pub fn new(fault: &ServerFault) -> Option<FaultPlan> {
+        let ServerFault::DropReply { opcode, nth } = fault;
+        let opcode = by_name(opcode)?;
+        (*nth > 0).then_some(FaultPlan { opcode, nth: *nth, seen: AtomicU64::new(0) })
+    }
+
+    /// Counts a request; true when its reply is to be dropped.
+    pub fn hits(&self, opcode: Opcode) -> bool {
+        opcode == self.opcode && self.seen.fetch_add(1, Ordering::Relaxed) + 1 == self.nth
+    }
+
+    /// Forgets what was seen, so that the server's own start does not count.
+    pub fn rearm(&self) {
+        self.seen.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_nth_of_the_opcode_is_hit() {
+        let fault = ServerFault::DropReply { opcode: "read".into(), nth: 2 };
+        let plan = FaultPlan::new(&fault).unwrap();
+        let hits = [Opcode::Read, Opcode::Lookup, Opcode::Read, Opcode::Read].map(|o| plan.hits(o));
+        assert_eq!(hits, [false, false, true, false]);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for (opcode, nth) in [("reed", 1), ("read", 0)] {
+            let fault = ServerFault::DropReply { opcode: opcode.into(), nth };
+            assert!(FaultPlan::new(&fault).is_none());
+        }
+    }
+}

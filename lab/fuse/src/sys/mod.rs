@@ -1,0 +1,5 @@
+//! Small wrappers over the system that more than one module needs: CPUs, memory, mount.
+
+pub mod cpu;
+pub mod map;
+pub mod mount;

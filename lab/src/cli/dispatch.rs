@@ -1,0 +1,176 @@
+//! From the command line to the library, and from its errors to exit codes.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+use lab::doctor::{Check, Level, worst};
+use lab::host::paths::{self, Overrides, Paths, PathsError};
+use lab::plan::{Plan, PlanError, plan};
+use lab::report::replay;
+use lab::run::options::{ReportOptions, RerunOptions, TestOptions};
+use lab::run::project::{self, Found, ProjectError};
+use lab::run::record::{self, FindError};
+use lab::run::{Host, RunError};
+
+use super::args::{Args, Verb};
+use super::{out, reporters};
+
+/// Exit code of usage and configuration errors.
+const USAGE: u8 = 2;
+
+/// Exit code of failures of the lab or the host.
+const LAB: u8 = 3;
+
+/// Why nothing was started.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Project(#[from] ProjectError),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error("cannot tell the current directory: {0}")]
+    CurrentDir(std::io::Error),
+    #[error(transparent)]
+    Paths(#[from] PathsError),
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error(transparent)]
+    Find(#[from] FindError),
+    #[error("run {0} cannot be read: {1}")]
+    Read(String, std::io::Error),
+}
+
+/// Parses, runs, and tells the exit code.
+pub(crate) fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // Help and version come here, too, and are no errors.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE));
+        }
+    };
+    color(args.color).write_global();
+    match dispatch(args) {
+        Ok(code) => code,
+        Err(failure) => fail(&failure),
+    }
+}
+
+fn fail(failure: &Failure) -> ExitCode {
+    match failure {
+        Failure::Project(ProjectError::Config(errors)) => out::drawn(&errors.render(true)),
+        Failure::Run(error) => {
+            out::error(&error.to_string());
+            return ExitCode::from(error.exit_code());
+        }
+        Failure::CurrentDir(_) | Failure::Paths(_) | Failure::Read(..) => {
+            out::error(&failure.to_string());
+            return ExitCode::from(LAB);
+        }
+        other => out::error(&other.to_string()),
+    }
+    ExitCode::from(USAGE)
+}
+
+fn dispatch(args: Args) -> Result<ExitCode, Failure> {
+    let cwd = std::env::current_dir().map_err(Failure::CurrentDir)?;
+    let open = |dir: Option<&Path>| project::open(dir, &cwd);
+    let argv = || std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let dir = args.dir.as_deref();
+    match args.verb {
+        Verb::List(list) => Ok(out::lines(list.lines(&open(dir)?.project)?)),
+        Verb::Show(show) => Ok(out::lines(show.text(&open(dir)?.project)?.lines())),
+        Verb::Test(test) => {
+            run(&open(dir)?, &cwd, &test.into_options(fresh_seed(), is_ci(), argv()))
+        }
+        Verb::Rerun(rerun) => again(&open(dir)?, &cwd, &rerun.into_options(argv())),
+        Verb::Report(report) => show_run(&open(dir)?, &cwd, &report.into_options()),
+        Verb::Doctor => doctor(&open(dir)?, &cwd),
+    }
+}
+
+/// Where the run happens: directories from the environment, progress to standard error.
+fn paths(found: &Found, cwd: &Path) -> Result<Paths, Failure> {
+    let checkout = found.root.as_deref().and_then(paths::checkout).or_else(|| paths::checkout(cwd));
+    let var = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let overrides = Overrides { cache: var("LAB_CACHE"), runs: var("LAB_RUNS") };
+    Ok(Paths::find(|name| std::env::var_os(name), checkout.as_deref(), overrides)?)
+}
+
+fn host<'a>(found: &'a Found, paths: &'a Paths) -> Host<'a> {
+    let qemu = std::env::var_os("LAB_QEMU").map(PathBuf::from);
+    Host { paths, root: found.root.as_deref(), qemu, tell: &out::note }
+}
+
+/// Runs a plan, or shows it.
+fn run(found: &Found, cwd: &Path, options: &TestOptions) -> Result<ExitCode, Failure> {
+    let plan = plan(&found.project, &options.selection)?;
+    let paths = paths(found, cwd)?;
+    let host = host(found, &paths);
+    if options.dry_run {
+        return Ok(out::lines(lab::run::dry_run(&host, &plan)));
+    }
+    execute(&host, options, &plan)
+}
+
+fn again(found: &Found, cwd: &Path, options: &RerunOptions) -> Result<ExitCode, Failure> {
+    let paths = paths(found, cwd)?;
+    let (options, plan) = lab::run::rerun(&found.project, &paths.runs, options)?;
+    execute(&host(found, &paths), &options, &plan)
+}
+
+fn execute(host: &Host<'_>, options: &TestOptions, plan: &Plan) -> Result<ExitCode, Failure> {
+    let reporters = |dir: &Path| reporters::live(options.format, options.junit.as_deref(), dir);
+    Ok(ExitCode::from(lab::run::test(host, options, plan, &reporters)?))
+}
+
+fn show_run(found: &Found, cwd: &Path, options: &ReportOptions) -> Result<ExitCode, Failure> {
+    let paths = paths(found, cwd)?;
+    let name = options.run.as_deref().unwrap_or("latest");
+    let run = record::find(&paths.runs, name)?;
+    let (records, torn) = run.read().map_err(|e| Failure::Read(run.name(), e))?;
+    let made = reporters::replayed(options.format, options.junit.as_deref(), run.path());
+    for mut reporter in made.map_err(|e| Failure::Read(run.name(), e))? {
+        replay(&records, torn.as_ref(), reporter.as_mut());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn doctor(found: &Found, cwd: &Path) -> Result<ExitCode, Failure> {
+    let paths = paths(found, cwd)?;
+    let entries: Vec<_> = found.project.kernels.values().map(|k| (**k).clone()).collect();
+    let checks = lab::run::doctor(&paths, &entries).map_err(Failure::CurrentDir)?;
+    let failed = worst(&checks) == Level::Fail;
+    let code = out::lines(checks.iter().flat_map(check_lines));
+    Ok(if failed { ExitCode::from(LAB) } else { code })
+}
+
+fn check_lines(check: &Check) -> Vec<String> {
+    let mut lines = vec![format!("{:<5} {:<12} {}", check.level, check.name, check.found)];
+    if check.level != Level::Ok {
+        lines.push(format!("      why: {}", check.why));
+        lines.extend(check.fix.iter().map(|fix| format!("      fix: {fix}")));
+    }
+    lines
+}
+
+fn color(choice: clap::ColorChoice) -> anstream::ColorChoice {
+    match choice {
+        clap::ColorChoice::Auto => anstream::ColorChoice::Auto,
+        clap::ColorChoice::Always => anstream::ColorChoice::Always,
+        clap::ColorChoice::Never => anstream::ColorChoice::Never,
+    }
+}
+
+/// A seed that differs from run to run: the standard library keys its hashers at random.
+fn fresh_seed() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// Whether the run is part of CI, by the variable that CI systems set.
+fn is_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
+}

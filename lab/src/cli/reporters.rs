@@ -1,0 +1,47 @@
+//! Which reporters a command gets and where they write.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use lab::report::{Jsonl, Junit, Ktap, Options, Reporter, Sink, Terminal};
+use lab::run::options::Format;
+
+/// The reporters of a run that goes on.
+pub(super) fn live(
+    format: Format,
+    junit: Option<&Path>,
+    dir: &Path,
+) -> io::Result<Vec<Box<dyn Reporter>>> {
+    make(format, junit, dir, io::stderr().is_terminal())
+}
+
+/// The reporters of a run that is over: no bar.
+pub(super) fn replayed(
+    format: Format,
+    junit: Option<&Path>,
+    dir: &Path,
+) -> io::Result<Vec<Box<dyn Reporter>>> {
+    make(format, junit, dir, false)
+}
+
+fn make(
+    format: Format,
+    junit: Option<&Path>,
+    dir: &Path,
+    bar: bool,
+) -> io::Result<Vec<Box<dyn Reporter>>> {
+    let out: Box<dyn Write + Send> = Box::new(anstream::stdout());
+    let sink = Sink::new(out);
+    let mut made: Vec<Box<dyn Reporter>> = vec![match format {
+        // The stream strips colours where they are not wanted.
+        Format::Human => {
+            Box::new(Terminal::new(sink, Options { color: true, bar, run_dir: dir.to_owned() }))
+        }
+        Format::Ktap => Box::new(Ktap::new(sink)),
+        Format::Jsonl => Box::new(Jsonl::new(sink)),
+    }];
+    if let Some(path) = junit {
+        made.push(Box::new(Junit::new(Sink::new(Box::new(std::fs::File::create(path)?)))));
+    }
+    Ok(made)
+}

@@ -1,0 +1,38 @@
+//! `lab rerun`.
+
+use lab::run::options::RerunOptions;
+
+use super::args::{Accel, FormatArg, IsolationArg};
+
+/// Run again what a run did, with the same seeds.
+#[derive(Debug, clap::Args)]
+pub(super) struct Rerun {
+    /// A run (its directory or name), or one case of the latest run.
+    #[arg(value_name = "RUN|CASE")]
+    what: String,
+
+    /// How guest code is executed.
+    #[arg(long, env = "LAB_ACCEL", value_enum, default_value_t = Accel::Auto)]
+    accel: Accel,
+
+    /// How each case gets a pristine VM.
+    #[arg(long, env = "LAB_ISOLATION", value_enum, default_value_t = IsolationArg::Clone)]
+    isolation: IsolationArg,
+
+    /// Form of the results on standard output.
+    #[arg(long, env = "LAB_FORMAT", value_enum, default_value_t = FormatArg::Human)]
+    format: FormatArg,
+}
+
+impl Rerun {
+    /// The options.
+    pub(super) fn into_options(self, argv: Vec<String>) -> RerunOptions {
+        RerunOptions {
+            what: self.what,
+            accel: self.accel.into(),
+            isolation: self.isolation.into(),
+            format: self.format.into(),
+            argv,
+        }
+    }
+}

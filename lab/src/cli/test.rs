@@ -1,0 +1,79 @@
+//! `lab test`.
+
+use std::path::PathBuf;
+
+use clap::builder::FalseyValueParser;
+use lab::run::options::TestOptions;
+
+use super::args::{Accel, FormatArg, IsolationArg};
+use super::select::Select;
+
+/// Run cases: each kernel on each topology through each scenario.
+///
+/// The last line of standard output is `N passed, N failed, N skipped`. A run is a directory
+/// with its events, and for each case the resolved scenario, the QEMU command, the console and
+/// the seed; `lab report` shows it again.
+#[derive(Debug, clap::Args)]
+pub(super) struct Test {
+    #[command(flatten)]
+    select: Select,
+
+    /// How guest code is executed.
+    #[arg(long, env = "LAB_ACCEL", value_enum, default_value_t = Accel::Auto)]
+    accel: Accel,
+
+    /// How each case gets a pristine VM.
+    #[arg(long, env = "LAB_ISOLATION", value_enum, default_value_t = IsolationArg::Clone)]
+    isolation: IsolationArg,
+
+    /// Cases at a time. Without it: by the CPUs and memory of this machine.
+    #[arg(short = 'j', long, env = "LAB_JOBS", value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    jobs: Option<u32>,
+
+    /// Attempts beyond the first of a case that fails. One that passes only then is FLAKY, never
+    /// PASS.
+    #[arg(long, env = "LAB_RETRIES", value_name = "N", default_value_t = 0,
+          value_parser = clap::value_parser!(u32).range(0..=100))]
+    retries: u32,
+
+    /// Stop at the first case that fails.
+    #[arg(long, env = "LAB_FAIL_FAST", value_parser = FalseyValueParser::new())]
+    fail_fast: bool,
+
+    /// Form of the results on standard output.
+    #[arg(long, env = "LAB_FORMAT", value_enum, default_value_t = FormatArg::Human)]
+    format: FormatArg,
+
+    /// Write a JUnit report to FILE, too.
+    #[arg(long, env = "LAB_JUNIT", value_name = "FILE")]
+    junit: Option<PathBuf>,
+
+    /// Show the plan and the QEMU commands, start nothing.
+    #[arg(long, env = "LAB_DRY_RUN", value_parser = FalseyValueParser::new())]
+    dry_run: bool,
+
+    /// Install what is missing (QEMU, fio) first, as root or through sudo.
+    #[arg(long, env = "LAB_SETUP", value_parser = FalseyValueParser::new())]
+    setup: bool,
+}
+
+impl Test {
+    /// The options. `ci` tells whether the run is part of CI.
+    pub(super) fn into_options(self, fresh_seed: u64, ci: bool, argv: Vec<String>) -> TestOptions {
+        TestOptions {
+            selection: self.select.into_selection(fresh_seed),
+            accel: self.accel.into(),
+            isolation: self.isolation.into(),
+            jobs: self.jobs,
+            retries: self.retries,
+            fail_fast: self.fail_fast,
+            format: self.format.into(),
+            junit: self.junit,
+            dry_run: self.dry_run,
+            setup: self.setup,
+            ci,
+            argv,
+        }
+    }
+}

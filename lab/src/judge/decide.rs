@@ -1,0 +1,108 @@
+//! Which kind of end a case had, in the order in which the kinds win over each other.
+
+use lab_proto::message::{Fault, FaultKind};
+
+use super::completed;
+use super::evidence::{CaseEnd, Evidence, Judgement};
+use super::finding::{Finding, conclude};
+use super::hang;
+use super::taint;
+use super::verdict::{Owner, Verdict};
+
+/// Judges one case.
+///
+/// 1. What the kernel said of itself: a splat explains a lost agent and a broken expectation,
+///    never the other way round.
+/// 2. A guest with another layout than the one asked for: nothing that it did means anything.
+/// 3. A taint that came up without a message.
+/// 4. An end other than the last step.
+/// 5. What must hold after the last step.
+pub fn judge(evidence: &Evidence<'_>) -> Judgement {
+    if let Some(finding) = splat(evidence).or_else(|| mismatch(evidence)) {
+        return conclude(vec![finding], Vec::new());
+    }
+    if let Some(finding) = taint::changed(evidence) {
+        return conclude(vec![finding], Vec::new());
+    }
+    let finding = match evidence.end {
+        CaseEnd::Completed => return completed::judge(evidence),
+        CaseEnd::Cancelled => return cancelled(),
+        CaseEnd::StepTimeout { step, said, diagnosis } => {
+            hang::timeout(step, said.as_deref(), diagnosis.as_ref())
+        }
+        CaseEnd::StepFault { step, fault } => fault_finding(evidence, step, fault),
+        CaseEnd::AgentLost { step, how } => {
+            Finding::infra(format!("agent lost in step `{step}`: {how}"))
+        }
+        CaseEnd::VmFailed { text } => Finding::new(Verdict::Infra, Owner::Host, text.as_str()),
+        // A kernel that resets without a word cannot be told from a lab that powers off.
+        CaseEnd::GuestPoweredOff => Finding::infra(format!(
+            "guest went off by itself {}, nothing on the console says why",
+            where_it_was(evidence)
+        )),
+    };
+    conclude(vec![finding], Vec::new())
+}
+
+fn splat(evidence: &Evidence<'_>) -> Option<Finding> {
+    let first = evidence.faults.first()?;
+    let later = evidence.faults[1..].iter().take(8).map(|f| format!("then: {}", f.title));
+    Some(
+        Finding::new(Verdict::Kernel, Owner::Kernel, first.title.as_str())
+            .because(first.lines.iter().cloned())
+            .because(later),
+    )
+}
+
+fn mismatch(evidence: &Evidence<'_>) -> Option<Finding> {
+    let text = evidence.topology_mismatch?;
+    let name = &evidence.topology.name;
+    Some(Finding::infra(format!("guest is not laid out as topology `{name}` says: {text}")))
+}
+
+fn cancelled() -> Judgement {
+    let verdict = Verdict::Skip { reason: "interrupted".into() };
+    conclude(
+        vec![Finding { verdict, owner: None, cause: "interrupted".into(), evidence: vec![] }],
+        Vec::new(),
+    )
+}
+
+/// The step after the last one that was observed.
+fn where_it_was(evidence: &Evidence<'_>) -> String {
+    match evidence.scenario.steps.get(evidence.observations.len()) {
+        Some(next) => format!("in step `{}`", next.name),
+        None => "after the last step".into(),
+    }
+}
+
+fn fault_finding(evidence: &Evidence<'_>, step: &str, fault: &Fault) -> Finding {
+    let text = &fault.text;
+    match fault.kind {
+        FaultKind::Transport => transport_fault(evidence, step, text),
+        FaultKind::Server => {
+            Finding::new(Verdict::Fail, Owner::Server, format!("server in step `{step}`: {text}"))
+        }
+        FaultKind::Unsupported => Finding::new(
+            Verdict::Infra,
+            Owner::Scenario,
+            format!("step `{step}` cannot be done in this guest: {text}"),
+        ),
+        FaultKind::Hang => hang::timeout(step, Some(text), None),
+        FaultKind::Agent => Finding::infra(format!("agent failed in step `{step}`: {text}")),
+    }
+}
+
+/// The transport that was asked for was not had. A kernel that does not offer it owns that;
+/// a kernel that offers it and a server that does not get it is the server's doing until shown
+/// otherwise.
+fn transport_fault(evidence: &Evidence<'_>, step: &str, text: &str) -> Finding {
+    let (owner, offer) = match evidence.facts.map(|f| f.enable_uring) {
+        Some(Some(true)) => (Owner::Server, "the kernel offers it"),
+        Some(Some(false)) => (Owner::Kernel, "fuse.enable_uring is off"),
+        Some(None) => (Owner::Kernel, "the kernel has no fuse.enable_uring"),
+        None => (Owner::Server, "what the kernel offers is not known"),
+    };
+    let cause = format!("step `{step}` did not get the transport it asked for ({offer}): {text}");
+    Finding::new(Verdict::Fail, owner, cause)
+}

@@ -1,0 +1,183 @@
+//! Who waits, and where.
+
+use lab_proto::observe::{Diagnosis, TaskReport};
+
+use super::finding::Finding;
+use super::verdict::{Owner, Verdict};
+
+/// Functions in which a client waits for an answer of a FUSE server.
+const CLIENT_WAITS: [&str; 6] = [
+    "request_wait_answer",
+    "fuse_get_req",
+    "fuse_wait_on_page_writeback",
+    "fuse_wait_on_folio_writeback",
+    "fuse_sync_writes",
+    "fuse_set_nowrite",
+];
+
+/// Functions in which a server waits for work, which is no hang.
+const SERVER_WAITS: [&str; 3] = ["fuse_dev_do_read", "fuse_dev_poll", "io_cqring_wait"];
+
+/// Functions that say only that a task sleeps.
+const PLUMBING: [&str; 14] = [
+    "__schedule",
+    "schedule",
+    "schedule_timeout",
+    "schedule_preempt_disabled",
+    "schedule_hrtimeout_range",
+    "io_schedule",
+    "bit_wait",
+    "bit_wait_io",
+    "__wait_on_bit",
+    "out_of_line_wait_on_bit",
+    "wait_for_completion",
+    "__wait_for_common",
+    "folio_wait_bit_common",
+    "rwsem_down_write_slowpath",
+];
+
+/// The finding of a step that did not end.
+///
+/// `said` is the guest's own word on the call that did not return.
+pub(super) fn timeout(step: &str, said: Option<&str>, diagnosis: Option<&Diagnosis>) -> Finding {
+    let hang = |owner, cause: String| Finding::new(Verdict::Hang, owner, cause);
+    let step = match said {
+        Some(said) => format!("step `{step}` did not end ({said})"),
+        None => format!("step `{step}` did not end"),
+    };
+    let Some(diagnosis) = diagnosis else {
+        let cause = format!("{step}, and the agent could not say who waits");
+        return hang(Owner::Kernel, cause);
+    };
+    let Some(task) = culprit(&diagnosis.tasks) else {
+        // Nothing of the subject waits: the step itself does not end.
+        let cause = format!("{step}, no task waits in the kernel");
+        return hang(Owner::Scenario, cause).because(context(diagnosis));
+    };
+    let (owner, servers) = holder(diagnosis);
+    hang(owner, format!("{step}: {}{servers}", describe(task)))
+        .because(stack_lines(task))
+        .because(context(diagnosis))
+}
+
+/// `task cat (pid 7, tid 8) in D waits in request_wait_answer`.
+pub(super) fn describe(task: &TaskReport) -> String {
+    let place = telling(&task.stack).unwrap_or("an unknown place");
+    format!(
+        "task {} (pid {}, tid {}) in {} waits in {place}",
+        task.name, task.pid, task.tid, task.state
+    )
+}
+
+/// The task and its stack, for evidence.
+pub(super) fn stack_lines(task: &TaskReport) -> impl Iterator<Item = String> + '_ {
+    let head = format!("{} pid {} tid {} state {}", task.name, task.pid, task.tid, task.state);
+    std::iter::once(head).chain(task.stack.iter().take(32).map(|l| format!("  {}", l.trim())))
+}
+
+/// The function of a stack that tells what is waited for: the innermost in FUSE, else the
+/// innermost that is more than plumbing.
+pub(super) fn telling(stack: &[String]) -> Option<&str> {
+    let names = || stack.iter().filter_map(|l| function(l));
+    let fuse =
+        |n: &&str| CLIENT_WAITS.contains(n) || n.trim_start_matches('_').starts_with("fuse_");
+    names().find(fuse).or_else(|| names().find(|n| !PLUMBING.contains(n))).or(names().next())
+}
+
+/// `request_wait_answer` of `[<0>] request_wait_answer+0x12/0x20`.
+fn function(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let line = line.strip_prefix('[').and_then(|l| l.split_once(']')).map_or(line, |(_, l)| l);
+    let name = line.trim().trim_start_matches("? ");
+    let name = name.split(['+', ' ', '/']).next()?;
+    (!name.is_empty()).then_some(name)
+}
+
+/// The task to name: a client of FUSE first, then one in D, never a server that waits for work.
+fn culprit(tasks: &[TaskReport]) -> Option<&TaskReport> {
+    let has = |t: &TaskReport, set: &[&str]| {
+        t.stack.iter().filter_map(|l| function(l)).any(|f| set.contains(&f))
+    };
+    let client = tasks.iter().find(|t| has(t, &CLIENT_WAITS));
+    let in_d = || tasks.iter().find(|t| t.state == "D");
+    let in_fuse = || {
+        tasks.iter().find(|t| {
+            !has(t, &SERVER_WAITS) && telling(&t.stack).is_some_and(|f| f.contains("fuse"))
+        })
+    };
+    client.or_else(in_d).or_else(in_fuse)
+}
+
+/// Who has the request: a server that tells of requests in flight owns the hang.
+fn holder(diagnosis: &Diagnosis) -> (Owner, String) {
+    let in_flight = |s: &lab_proto::server::ServerStats| -> u64 {
+        s.queues.iter().map(|q| u64::from(q.in_flight)).sum()
+    };
+    match diagnosis.servers.iter().map(|s| (s, in_flight(s))).find(|(_, n)| *n > 0) {
+        Some((server, n)) => {
+            (Owner::Server, format!("; server `{}` holds {n} unanswered", server.name))
+        }
+        None => (Owner::Kernel, String::new()),
+    }
+}
+
+fn context(diagnosis: &Diagnosis) -> Vec<String> {
+    let waiting = diagnosis.connections.iter().take(8).map(|c| match c.waiting {
+        Some(n) => format!("connection {}: {n} waiting", c.connection),
+        None => format!("connection {}: waiting unknown", c.connection),
+    });
+    let gaps = diagnosis.gaps.iter().take(8).map(|g| format!("not read: {g}"));
+    waiting.chain(gaps).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::samples::{stats, task};
+
+    #[test]
+    fn the_telling_function_is_the_one_in_fuse() {
+        let stack = |lines: &[&str]| lines.iter().map(|l| l.to_string()).collect::<Vec<_>>();
+        let s = stack(&["[<0>] __schedule+0x1/0x2", "[<0>] request_wait_answer+0x12/0x20"]);
+        assert_eq!(telling(&s), Some("request_wait_answer"));
+        let s = stack(&["[<0>] folio_wait_bit_common+0x1/0x2", "[<0>] __fuse_fsync+0x1/0x2"]);
+        assert_eq!(telling(&s), Some("__fuse_fsync"));
+        let s = stack(&["[<0>] schedule+0x1/0x2", "[<0>] pipe_read+0x1/0x2"]);
+        assert_eq!(telling(&s), Some("pipe_read"));
+        assert_eq!(telling(&[]), None);
+    }
+
+    #[test]
+    fn a_server_that_waits_for_work_is_not_named() {
+        let mut diagnosis = Diagnosis {
+            tasks: vec![
+                task(70, "lab-server", "S", &["fuse_dev_do_read+0x1/0x2"]),
+                task(71, "lab-ring", "S", &["io_cqring_wait+0x1/0x2", "fuse_uring_cmd+0x1/0x2"]),
+                task(77, "client", "D", &["request_wait_answer+0x1/0x2", "fuse_lookup+0x3/0x4"]),
+            ],
+            connections: vec![],
+            servers: vec![],
+            gaps: vec![],
+        };
+        let finding = timeout("tree", None, Some(&diagnosis));
+        assert_eq!(
+            finding.cause,
+            "step `tree` did not end: task client (pid 77, tid 77) in D waits in \
+             request_wait_answer"
+        );
+        assert_eq!(finding.owner, Some(Owner::Kernel));
+        assert_eq!(finding.evidence[0], "client pid 77 tid 77 state D");
+        diagnosis.tasks.insert(0, task(60, "jbd2", "D", &["jbd2_log_wait_commit+0x1/0x2"]));
+        diagnosis.tasks[3].state = "S".into();
+        let finding = timeout("tree", Some(&diagnosis));
+        assert!(finding.cause.contains("task client"), "{}", finding.cause);
+        diagnosis.tasks.remove(0);
+        let mut held = stats("ring", &[("lookup", 3)], &[]);
+        held.queues[0].in_flight = 1;
+        diagnosis.servers.push(held);
+        assert_eq!(timeout("tree", None, Some(&diagnosis)).owner, Some(Owner::Server));
+        diagnosis.tasks.pop();
+        diagnosis.servers.clear();
+        assert_eq!(timeout("tree", None, Some(&diagnosis)).owner, Some(Owner::Scenario));
+    }
+}

@@ -1,0 +1,72 @@
+//! One planned case.
+
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use crate::config::scenario::Scenario;
+use crate::config::topology::Topology;
+
+/// One planned case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Case {
+    /// `kernel/topology/scenario`, with `#N` behind it from the second repeat on.
+    pub id: String,
+    /// Kernel name as given.
+    pub kernel: String,
+    /// Layout.
+    pub topology: Arc<Topology>,
+    /// Scenario.
+    pub scenario: Arc<Scenario>,
+    /// Seed of every random choice of the case.
+    pub seed: u64,
+}
+
+impl Case {
+    /// Id without the repeat.
+    pub fn base_id(&self) -> &str {
+        self.id.split('#').next().unwrap_or(&self.id)
+    }
+}
+
+/// Seed of a case: the same run seed and id give the same seed everywhere and always.
+pub fn case_seed(run_seed: u64, id: &str) -> u64 {
+    hash("lab case seed", run_seed, id)
+}
+
+/// Shard of a case, 0 to `of` - 1. It depends on the id alone, so it stays when others come.
+pub(super) fn shard_of(id: &str, of: u32) -> u32 {
+    // Below `of`, which is a u32.
+    (hash("lab case shard", 0, id) % u64::from(of.max(1))) as u32
+}
+
+fn hash(purpose: &str, number: u64, id: &str) -> u64 {
+    let mut hasher = Sha256::new();
+    hasher.update(purpose.as_bytes());
+    hasher.update([0]);
+    hasher.update(number.to_le_bytes());
+    hasher.update(id.as_bytes());
+    let digest = hasher.finalize();
+    digest.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+}
+
+/// Why the case cannot run, or none. `enabled` tells whether a kernel option is `y`; without it
+/// the options are not looked at. Names every option that is missing.
+pub fn skip_reason(case: &Case, enabled: Option<&dyn Fn(&str) -> bool>) -> Option<String> {
+    let requires = &case.scenario.requires;
+    let (cpus, nodes) = (case.topology.cpus, case.topology.nodes.len());
+    if cpus < requires.min_cpus {
+        return Some(format!("needs {} CPUs, the topology has {cpus}", requires.min_cpus));
+    }
+    if nodes < requires.min_nodes as usize {
+        return Some(format!("needs {} NUMA nodes, the topology has {nodes}", requires.min_nodes));
+    }
+    let enabled = enabled?;
+    let missing: Vec<String> = requires
+        .config
+        .iter()
+        .filter(|option| !enabled(option))
+        .map(|option| format!("CONFIG_{option}"))
+        .collect();
+    (!missing.is_empty()).then(|| format!("the kernel lacks {}", missing.join(", ")))
+}

@@ -1,0 +1,88 @@
+//! Kernels as given on the command line to entries.
+
+use std::sync::Arc;
+
+use crate::config::kernel::{KernelEntry, KernelSource};
+use crate::config::load::Project;
+use crate::config::nearest::suggestion;
+
+/// The kernel that is tested where none is given.
+const DEFAULT: &str = "stock";
+
+/// Entries in the order given, each once. What has a `/` or begins with `.` is a path; it is
+/// named after its last part. Whether it exists is for the caller to see.
+pub(super) fn resolve(
+    project: &Project,
+    given: &[String],
+    problems: &mut Vec<String>,
+) -> Vec<Arc<KernelEntry>> {
+    let default = [DEFAULT.to_string()];
+    let given = if given.is_empty() { &default[..] } else { given };
+    let mut entries: Vec<Arc<KernelEntry>> = Vec::new();
+    for text in given {
+        if text.contains('/') || text.starts_with('.') {
+            let entry = Arc::new(from_path(text, project, &entries));
+            if !entries.iter().any(|e| e.source == entry.source) {
+                entries.push(entry);
+            }
+        } else if let Some(entry) = project.kernels.get(text) {
+            if !entries.contains(entry) {
+                entries.push(Arc::clone(entry));
+            }
+        } else {
+            let known = project.kernels.keys().map(String::as_str);
+            let hint = suggestion(text, known);
+            problems.push(format!("no kernel is named `{text}`; {hint} (a path has a `/`)"));
+        }
+    }
+    entries
+}
+
+fn from_path(text: &str, project: &Project, earlier: &[Arc<KernelEntry>]) -> KernelEntry {
+    let base = slug(text);
+    let taken = |name: &str| {
+        project.kernels.contains_key(name) || earlier.iter().any(|entry| entry.name == name)
+    };
+    let mut name = base.clone();
+    let mut number = 2;
+    while taken(&name) {
+        name = format!("{base}-{number}");
+        number += 1;
+    }
+    KernelEntry {
+        name,
+        summary: format!("from {text}"),
+        source: KernelSource::Path(text.into()),
+        cmdline: Vec::new(),
+        queue_policy: None,
+    }
+}
+
+/// The last part of a path that says something, in the form of a name.
+fn slug(text: &str) -> String {
+    let last = text.rsplit('/').find(|part| !matches!(*part, "" | "." | "..")).unwrap_or("kernel");
+    let plain: String = last
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
+        .take(60)
+        .collect();
+    match plain.trim_matches('-') {
+        "" => "kernel".into(),
+        name => name.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_get_names_of_their_own() {
+        let mut problems = Vec::new();
+        let given = ["../linux/", "/b/linux", "./Foo_Bar.img", "/b/linux", ".."].map(String::from);
+        let entries = resolve(&Project::default(), &given, &mut problems);
+        let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(names, ["linux", "linux-2", "foo-bar-img", "kernel"]);
+        assert!(problems.is_empty());
+    }
+}

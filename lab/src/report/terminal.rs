@@ -1,0 +1,196 @@
+//! For people: a line for each case as it ends, the failures again at the end, and the counts.
+
+use std::path::PathBuf;
+
+use anstyle::Style;
+use indicatif::ProgressDrawTarget;
+
+use super::bar::Bar;
+use super::color::{self, paint};
+use super::escape::clip;
+use super::fold::{CaseState, RunFold};
+use super::reporter::Reporter;
+use super::sink::Sink;
+use crate::judge::verdict::Verdict;
+use crate::run::events::{Event, Record};
+
+/// Characters of a line of foreign text.
+const MAX_LINE: usize = 200;
+/// Deciding lines of a failure that are shown; the directory has the rest.
+const MAX_EVIDENCE: usize = 12;
+/// Cases that were never begun and are named.
+const MAX_NOT_STARTED: usize = 20;
+
+/// How to show.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Whether to colour.
+    pub color: bool,
+    /// Whether standard error is a terminal and shall show a bar.
+    pub bar: bool,
+    /// The run's directory, put before the directories of cases.
+    pub run_dir: PathBuf,
+}
+
+/// The reporter for people. Results go to the sink, the bar to standard error.
+pub struct Terminal {
+    sink: Sink,
+    options: Options,
+    bar: Option<Bar>,
+    fold: RunFold,
+}
+
+impl Terminal {
+    /// Reports to `sink`.
+    pub fn new(sink: Sink, options: Options) -> Terminal {
+        let bar = options.bar.then(|| Bar::new(ProgressDrawTarget::stderr()));
+        Terminal { sink, options, bar, fold: RunFold::default() }
+    }
+
+    fn line(&mut self, line: &str) {
+        let sink = &mut self.sink;
+        match &self.bar {
+            Some(bar) => bar.suspend(|| sink.line(line)),
+            None => sink.line(line),
+        }
+    }
+
+    /// `    PASS   1.234s  (1/9) case  cause`
+    fn case_line(&self, case: &CaseState) -> Option<String> {
+        let end = case.end.as_ref()?;
+        // A skip's reason is its cause; in the column it would push everything away.
+        let text = match &end.verdict {
+            Verdict::Skip { .. } => "SKIP".to_string(),
+            other => other.to_string(),
+        };
+        let cause = match &end.verdict {
+            Verdict::Skip { reason } if end.cause.is_empty() => reason,
+            _ => &end.cause,
+        };
+        let word = paint(&format!("{text:>9}"), color::verdict(&end.verdict), self.options.color);
+        let line = format!(
+            "{word} {:>8}  ({}/{}) {}  {}",
+            seconds(end.duration_ms),
+            self.fold.finished(),
+            self.fold.planned,
+            clip(&case.case, MAX_LINE),
+            clip(cause, MAX_LINE)
+        );
+        Some(line.trim_end().to_string())
+    }
+
+    /// A failure again, with all that is needed to go on.
+    fn failure(&self, case: &CaseState) -> Vec<String> {
+        let id = clip(&case.case, MAX_LINE);
+        let (word, cause, evidence) = match &case.end {
+            Some(end) => {
+                let word = paint(
+                    &end.verdict.to_string(),
+                    color::verdict(&end.verdict),
+                    self.options.color,
+                );
+                let owner = end.owner.map(|o| format!(" ({})", o.name())).unwrap_or_default();
+                (word, format!("{}{owner}", clip(&end.cause, MAX_LINE)), end.evidence.as_slice())
+            }
+            None => (
+                paint("NOT FINISHED", Style::new().bold(), self.options.color),
+                not_finished(case),
+                [].as_slice(),
+            ),
+        };
+        let mut lines = vec![String::new(), format!("{word} {id}"), format!("  cause: {cause}")];
+        lines.extend(
+            evidence.iter().take(MAX_EVIDENCE).map(|l| format!("  | {}", clip(l, MAX_LINE))),
+        );
+        if evidence.len() > MAX_EVIDENCE {
+            lines.push(format!("  | ... {} more lines", evidence.len() - MAX_EVIDENCE));
+        }
+        if let Some(dir) = &case.dir {
+            let dir = self.options.run_dir.join(dir);
+            lines.push(format!("  directory: {}", clip(&dir.to_string_lossy(), 4096)));
+        }
+        let quoted = shell_words::quote(&id);
+        lines.push(format!("  again: lab rerun {quoted} --seed {}", case.seed));
+        lines.push(format!("  more: lab show {quoted}"));
+        lines
+    }
+
+    fn summary(&self) -> Vec<String> {
+        let mut lines: Vec<String> =
+            self.fold.to_look_at().flat_map(|case| self.failure(case)).collect();
+        let not_started: Vec<&CaseState> = self.fold.not_started().collect();
+        if !not_started.is_empty() {
+            lines.push(String::new());
+            lines.push(format!("not started, {} in all:", not_started.len()));
+            let named = not_started.iter().take(MAX_NOT_STARTED);
+            lines.extend(named.map(|c| format!("  {}", clip(&c.case, MAX_LINE))));
+            if not_started.len() > MAX_NOT_STARTED {
+                lines.push(format!("  ... {} more", not_started.len() - MAX_NOT_STARTED));
+            }
+        }
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        if self.fold.exit_code.is_none() {
+            lines.push("the run was cut off".into());
+        }
+        let counts = self.fold.counts();
+        lines.push(format!(
+            "{} passed, {} failed, {} skipped",
+            counts.passed, counts.failed, counts.skipped
+        ));
+        lines
+    }
+}
+
+/// What is known of a case without an end.
+fn not_finished(case: &CaseState) -> String {
+    match &case.step {
+        Some(step) => format!("did not end, it was in step `{}`", clip(step, 64)),
+        None => "did not end, no step was begun".into(),
+    }
+}
+
+/// `1.234s`, from a minute on `1m02s`.
+fn seconds(ms: u64) -> String {
+    if ms < 60_000 {
+        format!("{}.{:03}s", ms / 1000, ms % 1000)
+    } else {
+        format!("{}m{:02}s", ms / 60_000, ms / 1000 % 60)
+    }
+}
+
+impl Reporter for Terminal {
+    fn on(&mut self, record: &Record) {
+        self.fold.on(record);
+        let line = match &record.event {
+            Event::CaseFinished { case, .. } => {
+                self.fold.case(case).and_then(|case| self.case_line(case))
+            }
+            Event::Note { text } => Some(format!("{:>9} {}", "note", clip(text, 400))),
+            Event::VmReady { kernel, topology, reason: Some(reason), .. } => Some(format!(
+                "{:>9} {} {} boots each case: {}",
+                "note",
+                clip(kernel, MAX_LINE),
+                clip(topology, 64),
+                clip(reason, MAX_LINE)
+            )),
+            _ => None,
+        };
+        if let Some(line) = line {
+            self.line(&line);
+        }
+        if let Some(bar) = &self.bar {
+            bar.show(&self.fold);
+        }
+    }
+
+    fn finish(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.clear();
+        }
+        for line in self.summary() {
+            self.sink.line(&line);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! One attempt of a case, from its directory to its judgement.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::context::Context;
+use super::events::Event;
+use super::record::CaseDir;
+use super::resolved::scenario_json;
+use super::session::{Seen, Session, end_of, millis};
+use super::source::{self, Source};
+use crate::detect;
+use crate::judge::{CaseEnd, Evidence, Judgement, snapshot, store};
+
+use crate::kernel::Kernel;
+use crate::plan::Case;
+use crate::vm::End;
+use crate::vm::argv::argv;
+use crate::vm::machine::CONSOLE_LOG;
+use crate::vm::spec::VmSpec;
+
+/// Longest wait for a VM slot: other runs may be long.
+pub(super) const SLOT_LIMIT: Duration = Duration::from_secs(3600);
+
+/// How long a guest that lost its agent may take to end by itself, so that a panic wins over
+/// the lost connection.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+
+/// What an attempt needs beside the context.
+pub(super) struct Attempt<'a> {
+    pub(super) context: &'a Arc<Context>,
+    pub(super) case: &'a Case,
+    pub(super) kernel: &'a Kernel,
+    pub(super) image: &'a Path,
+    pub(super) source: &'a Source,
+    pub(super) number: u32,
+}
+
+/// What came of it.
+pub(super) struct Done {
+    pub(super) judgement: Judgement,
+    pub(super) cancelled: bool,
+    pub(super) duration: Duration,
+    pub(super) dir: String,
+}
+
+impl Attempt<'_> {
+    /// Runs the attempt. Errors: the record cannot be written, which ends the run.
+    pub(super) async fn run(self) -> io::Result<Done> {
+        let context = self.context;
+        let slot = context.slots.acquire(SLOT_LIMIT, &context.cancel).await;
+        let begin = Instant::now();
+        let dir = context.run_dir.create_case(&self.case.id, self.number)?;
+        let sockets = context.socket_dir();
+        let spec = source::spec(context, self.kernel, self.image, self.case, sockets);
+        write_inputs(&dir, self.case, &spec)?;
+        context.log.emit(Event::CaseStarted {
+            case: self.case.id.clone(),
+            attempt: self.number,
+            dir: dir.relative.clone(),
+        })?;
+        let (seen, console) = match &slot {
+            Ok(_) => self.in_vm(&spec, &dir).await,
+            Err(e) => (Seen::only(CaseEnd::VmFailed { text: e.to_string() }), String::new()),
+        };
+        let _ = std::fs::remove_dir_all(&spec.dir);
+        drop(slot);
+        let cancelled = seen.end == CaseEnd::Cancelled || context.cancel.is_cancelled();
+        let judgement = self.judge(&dir, &seen, &console)?;
+        Ok(Done { judgement, cancelled, duration: begin.elapsed(), dir: dir.relative })
+    }
+
+    /// The VM part: what was seen, and what the console of this VM said.
+    async fn in_vm(&self, spec: &VmSpec, dir: &CaseDir) -> (Seen, String) {
+        if let Source::Broken { end, console } = self.source {
+            let _ = std::fs::write(dir.console(), console);
+            return (Seen::only(end.clone()), String::from_utf8_lossy(console).into_owned());
+        }
+        let context = self.context;
+        let machine = match self.source.machine(context, spec, &dir.path).await {
+            Ok(machine) => machine,
+            Err(e) => {
+                let console = std::fs::read(dir.path.join(CONSOLE_LOG)).unwrap_or_default();
+                let text = String::from_utf8_lossy(&console).into_owned();
+                return (Seen::only(end_of("boot", e)), text);
+            }
+        };
+        let session = Session {
+            case: self.case,
+            machine: &machine,
+            limits: context.limits,
+            slowdown: context.accel.slowdown(),
+            log: &context.log,
+            cancel: &context.cancel,
+        };
+        let seen = session.run().await;
+        if matches!(seen.end, CaseEnd::AgentLost { .. }) {
+            let _ = tokio::time::timeout(LAST_WORDS, machine.gone()).await;
+        }
+        let console = Arc::clone(machine.console());
+        machine.end(End::Quit).await;
+        (seen, console.text())
+    }
+
+    fn judge(&self, dir: &CaseDir, seen: &Seen, console: &str) -> io::Result<Judgement> {
+        let text = self.source.boot_console() + console;
+        let faults = detect::scan(text.as_bytes());
+        let (scenario, topology) = (&self.case.scenario, &self.case.topology);
+        let wanted = snapshot::wanted(scenario, topology, self.policy());
+        let snapshots = store::load(&self.context.snapshots, &wanted);
+        write_json(&dir.observations(), &seen.observations)?;
+        let judgement = crate::judge::judge(&Evidence {
+            scenario: &self.case.scenario,
+            queue_policy: self.policy(),
+            topology: &self.case.topology,
+            facts: seen.facts.as_ref(),
+            observations: &seen.observations,
+            artifacts: &seen.artifacts,
+            final_stats: &seen.final_stats,
+            end: &seen.end,
+            faults: &faults,
+            taint_before: seen.facts.as_ref().map(|f| f.tainted),
+            taint_after: seen.taint_after,
+            topology_mismatch: seen.topology_mismatch.as_deref(),
+            snapshots: &snapshots,
+            strict: self.context.strict,
+        });
+        if !self.context.strict {
+            let mut pending = judgement.snapshot_new.iter();
+            pending.try_for_each(|new| store::write_pending(&self.context.snapshots, new))?;
+        }
+        Ok(judgement)
+    }
+
+    fn policy(&self) -> Option<&str> {
+        self.kernel.queue_policy.as_deref()
+    }
+
+    /// The last event of a case.
+    pub(super) fn finished(&self, done: &Done, judgement: &Judgement) -> Event {
+        Event::CaseFinished {
+            case: self.case.id.clone(),
+            kernel: self.case.kernel.clone(),
+            topology: self.case.topology.name.clone(),
+            scenario: self.case.scenario.name.clone(),
+            verdict: judgement.verdict.clone(),
+            owner: judgement.owner,
+            cause: judgement.cause.clone(),
+            evidence: judgement.evidence.clone(),
+            duration_ms: millis(done.duration),
+            attempts: self.number,
+            isolation: self.source.isolation().into(),
+            accel: self.context.accel.name().into(),
+            dir: done.dir.clone(),
+            seed: self.case.seed,
+        }
+    }
+}
+
+/// What is known before the VM is started: enough to run the case again by hand.
+fn write_inputs(dir: &CaseDir, case: &Case, spec: &VmSpec) -> io::Result<()> {
+    let mut words = vec![spec.qemu.display().to_string()];
+    words.extend(argv(spec));
+    std::fs::write(dir.qemu_cmd(), shell_words::join(&words) + "\n")?;
+    let json = scenario_json(&case.scenario, case.seed, spec.accel.slowdown());
+    std::fs::write(dir.scenario(), json)
+}
+
+fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> io::Result<()> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(io::Error::other)?;
+    text.push(b'\n');
+    std::fs::write(path, text)
+}

@@ -1,0 +1,59 @@
+//! The plan and the QEMU commands, with nothing started, fetched or built.
+
+use std::path::PathBuf;
+
+use super::launch::Host;
+use super::source::BASE_CMDLINE;
+use crate::config::scenario::ImageKind;
+use crate::plan::{Case, Plan};
+use crate::vm::argv::argv;
+use crate::vm::qemu::PROGRAM;
+use crate::vm::spec::{Accel, Ram, VmSpec};
+
+/// One line a case, and under each new kind of VM the command that boots it from cold.
+///
+/// What is not known before a run stands in angle brackets.
+pub fn dry_run(host: &Host<'_>, plan: &Plan) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut last = Vec::new();
+    for case in &plan.cases {
+        lines.push(format!("{}  seed {}", case.id, case.seed));
+        let command = command(host, plan, case);
+        if command != last {
+            lines.push(format!("    {}", shell_words::join(&command)));
+        }
+        last = command;
+    }
+    lines.push(format!("{} cases planned, nothing started", plan.cases.len()));
+    lines
+}
+
+fn image_name(kind: ImageKind) -> &'static str {
+    match kind {
+        ImageKind::Agent => "agent",
+        ImageKind::Fio => "fio",
+    }
+}
+
+fn command(host: &Host<'_>, plan: &Plan, case: &Case) -> Vec<String> {
+    let scenario = &case.scenario;
+    let entry = plan.kernels.get(&case.kernel);
+    let own = entry.map(|e| e.cmdline.clone()).unwrap_or_default();
+    let extra = own.iter().chain(&scenario.kernel_args);
+    let cmdline = extra.fold(BASE_CMDLINE.to_string(), |text, arg| text + " " + arg);
+    let spec = VmSpec {
+        qemu: host.qemu.clone().unwrap_or_else(|| PROGRAM.into()),
+        name: case.topology.name.clone(),
+        accel: Accel::Tcg,
+        topology: (*case.topology).clone(),
+        kernel: PathBuf::from(format!("<{}>", case.kernel)),
+        initrd: PathBuf::from(format!("<{} image>", image_name(scenario.image))),
+        cmdline,
+        ram: Ram::Anonymous,
+        incoming: false,
+        dir: PathBuf::from("<dir>"),
+    };
+    let mut words = vec![spec.qemu.display().to_string()];
+    words.extend(argv(&spec));
+    words
+}

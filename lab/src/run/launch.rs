@@ -1,0 +1,280 @@
+//! From options to an exit code.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::time::Instant;
+
+use tokio_util::sync::CancellationToken;
+
+use super::context::Context;
+use super::dispatch::{self, Work};
+use super::events::{Event, SCHEMA};
+use super::log::EventLog;
+use super::options::TestOptions;
+use super::prepare::{self, Prepared};
+use super::record::RunDir;
+use super::session::millis;
+use super::signals;
+use crate::config::kernel::KernelEntry;
+use crate::doctor::Check;
+use crate::host::paths::{Paths, PathsError};
+use crate::host::scratch::Scratch;
+use crate::host::setup::{self, SetupError};
+use crate::host::slots::Slots;
+use crate::image::ImageError;
+use crate::judge::exit::{Outcome, exit_code};
+use crate::judge::verdict::{Tally, Verdict};
+use crate::kernel::KernelError;
+use crate::plan::Plan;
+use crate::report::Reporter;
+use crate::vm::accel::AccelError;
+use crate::vm::{Limits, VmError};
+
+/// Where a run happens and whom it tells.
+pub struct Host<'a> {
+    /// Directories of the lab.
+    pub paths: &'a Paths,
+    /// Root of the project, where it has one.
+    pub root: Option<&'a Path>,
+    /// QEMU program, where another than the one in PATH was named.
+    pub qemu: Option<PathBuf>,
+    /// Takes lines about what takes long or was decided.
+    pub tell: &'a (dyn Fn(&str) + Send + Sync),
+}
+
+/// Why a run did not come to an exit code of its own.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A kernel is not there or is none.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// QEMU is not there.
+    #[error(transparent)]
+    Vm(#[from] VmError),
+    /// The accelerator asked for cannot be used.
+    #[error(transparent)]
+    Accel(#[from] AccelError),
+    /// An image could not be built.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// Something is missing on the host and could not be installed.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// No place to write.
+    #[error(transparent)]
+    Paths(#[from] PathsError),
+    /// The record could not be written.
+    #[error("the record of the run cannot be written: {0}")]
+    Record(#[from] io::Error),
+    /// The selection is empty.
+    #[error("nothing to run")]
+    Nothing,
+    /// What was recorded cannot be run again.
+    #[error("{0}")]
+    Rerun(String),
+    /// The user interrupted the preparation.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl RunError {
+    /// The exit code: 2 for what the user named, 4 for nothing to run, 130 for an interrupt,
+    /// else 3.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            RunError::Kernel(e) if e.is_usage() => 2,
+            RunError::Rerun(_) => 2,
+            RunError::Nothing => 4,
+            RunError::Interrupted
+            | RunError::Vm(VmError::Cancelled)
+            | RunError::Accel(AccelError::Cancelled) => signals::INTERRUPTED,
+            _ => 3,
+        }
+    }
+}
+
+/// Makes the reporters of a run, given its directory.
+pub type Reporters<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<Box<dyn Reporter>>>;
+
+/// Runs a plan to its exit code.
+///
+/// # Errors
+///
+/// [`RunError`]; the record, where there is one already, stays readable.
+pub fn test(
+    host: &Host<'_>,
+    options: &TestOptions,
+    plan: &Plan,
+    reporters: Reporters<'_>,
+) -> Result<u8, RunError> {
+    if plan.cases.is_empty() {
+        return Err(RunError::Nothing);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let end = runtime.block_on(run(host, options, plan, reporters));
+    // What still runs belongs to a failed or interrupted run; QEMU dies with the process.
+    runtime.shutdown_background();
+    end
+}
+
+async fn run(
+    host: &Host<'_>,
+    options: &TestOptions,
+    plan: &Plan,
+    reporters: Reporters<'_>,
+) -> Result<u8, RunError> {
+    let cancel = CancellationToken::new();
+    signals::watch(cancel.clone())?;
+    let begin = Instant::now();
+    let prepared = tokio::select! {
+        prepared = before(host, options, plan, &cancel) => prepared?,
+        () = cancel.cancelled() => return Err(RunError::Interrupted),
+    };
+    let run_dir = RunDir::create(&host.paths.runs)?;
+    let mut log = EventLog::create(run_dir.path())?;
+    for reporter in reporters(run_dir.path())? {
+        log = log.with_reporter(reporter);
+    }
+    let context = context(host, options, &prepared, run_dir, log, cancel)?;
+    announce(&context, options, plan, &prepared)?;
+    let verdicts = dispatch::run(&context, work(&context, options, plan, prepared)).await?;
+    let code = finish(&context, plan, &verdicts, begin)?;
+    context.log.finish();
+    Ok(code)
+}
+
+async fn before(
+    host: &Host<'_>,
+    options: &TestOptions,
+    plan: &Plan,
+    cancel: &CancellationToken,
+) -> Result<Prepared, RunError> {
+    if options.setup {
+        setup::run(host.paths, host.tell, cancel).await?;
+    }
+    prepare::prepare(host, plan, options.accel, cancel).await
+}
+
+fn context(
+    host: &Host<'_>,
+    options: &TestOptions,
+    prepared: &Prepared,
+    run_dir: RunDir,
+    log: EventLog,
+    cancel: CancellationToken,
+) -> Result<Arc<Context>, RunError> {
+    let root = host.root.unwrap_or(host.paths.runs.as_path());
+    Ok(Arc::new(Context {
+        log: Arc::new(log),
+        run_dir,
+        scratch: Scratch::new()?,
+        qemu: prepared.qemu.clone(),
+        accel: prepared.accel,
+        limits: Limits::new(prepared.accel, 1),
+        snapshots: root.join("snapshots"),
+        strict: options.strict(),
+        isolation: options.isolation,
+        slots: Slots::for_host(&host.paths.cache.join("slots")),
+        next_dir: AtomicU32::new(0),
+        cancel,
+    }))
+}
+
+fn announce(
+    context: &Context,
+    options: &TestOptions,
+    plan: &Plan,
+    prepared: &Prepared,
+) -> io::Result<()> {
+    let log = &context.log;
+    log.emit(Event::RunStarted {
+        schema: SCHEMA,
+        lab: env!("CARGO_PKG_VERSION").into(),
+        argv: options.argv.clone(),
+        kernels: options.selection.kernels.iter().map(|k| absolute(k)).collect(),
+        seed: options.selection.seed,
+        planned: u32::try_from(plan.cases.len()).unwrap_or(u32::MAX),
+        profile: options.selection.profile.name().into(),
+        strict: context.strict,
+        host: host_line(),
+    })?;
+    for case in &plan.cases {
+        log.emit(Event::CasePlanned {
+            case: case.id.clone(),
+            kernel: case.kernel.clone(),
+            topology: case.topology.name.clone(),
+            scenario: case.scenario.name.clone(),
+            seed: case.seed,
+        })?;
+    }
+    for kernel in prepared.kernels.values() {
+        log.emit(Event::KernelReady {
+            kernel: kernel.name.clone(),
+            release: kernel.release.clone(),
+            sha256: kernel.sha256.clone(),
+            origin: kernel.origin.clone(),
+        })?;
+    }
+    Ok(())
+}
+
+/// A path that means the same from any directory; the name of an entry stays as it is.
+fn absolute(kernel: &str) -> String {
+    if !kernel.contains('/') && !kernel.starts_with('.') {
+        return kernel.into();
+    }
+    std::path::absolute(kernel).map_or_else(|_| kernel.into(), |p| p.display().to_string())
+}
+
+fn host_line() -> String {
+    let uname = rustix::system::uname();
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let info = rustix::system::sysinfo();
+    let mib = (info.totalram * u64::from(info.mem_unit)) >> 20;
+    format!("Linux {}, {cpus} CPUs, {mib} MiB", uname.release().to_string_lossy())
+}
+
+fn work(context: &Context, options: &TestOptions, plan: &Plan, prepared: Prepared) -> Work {
+    Work {
+        kernels: prepared.kernels,
+        images: prepared.images,
+        cases: plan.cases.clone(),
+        jobs: options.jobs.map_or(context.slots.count(), |jobs| jobs as usize),
+        retries: options.retries,
+        fail_fast: options.fail_fast,
+    }
+}
+
+fn finish(context: &Context, plan: &Plan, verdicts: &[Verdict], begin: Instant) -> io::Result<u8> {
+    let outcome = Outcome {
+        interrupted: context.cancel.is_cancelled(),
+        strict: context.strict,
+        planned: plan.cases.len(),
+        ..Outcome::default()
+    };
+    let exit_code = exit_code(&outcome, verdicts);
+    let count = |tally: Tally| {
+        let fits = verdicts.iter().filter(|v| v.tally(context.strict) == tally).count();
+        u32::try_from(fits).unwrap_or(u32::MAX)
+    };
+    context.log.emit(Event::RunFinished {
+        passed: count(Tally::Passed),
+        failed: count(Tally::Failed),
+        skipped: count(Tally::Skipped),
+        exit_code,
+        duration_ms: millis(begin.elapsed()),
+    })?;
+    Ok(exit_code)
+}
+
+/// Checks this machine.
+///
+/// # Errors
+///
+/// When no thread can be started.
+pub fn doctor(paths: &Paths, entries: &[KernelEntry]) -> io::Result<Vec<Check>> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    Ok(runtime.block_on(crate::doctor::run(paths, entries, &CancellationToken::new())))
+}

@@ -1,0 +1,99 @@
+//! What the verbs are asked to do, without a trace of how it was asked.
+
+use std::path::PathBuf;
+
+use crate::config::scenario::Profile;
+use crate::plan::Selection;
+
+/// Which accelerator to use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccelChoice {
+    /// KVM where it is proven to run a guest, else TCG.
+    Auto,
+    /// KVM or an error.
+    Kvm,
+    /// TCG.
+    Tcg,
+}
+
+/// How a case gets its VM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// A clone of a template, where QEMU and kernel can do it.
+    Clone,
+    /// A cold boot for each case.
+    Boot,
+}
+
+/// How results are shown on standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    Human,
+    /// KTAP.
+    Ktap,
+    /// The events, one JSON object a line.
+    Jsonl,
+}
+
+/// Options of `lab test`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestOptions {
+    /// What to run.
+    pub selection: Selection,
+    /// Accelerator.
+    pub accel: AccelChoice,
+    /// How a case gets its VM.
+    pub isolation: Isolation,
+    /// Cases at a time, at least 1; none means by the CPUs and memory of the host.
+    pub jobs: Option<u32>,
+    /// Attempts beyond the first that a failed case gets; all of them count.
+    pub retries: u32,
+    /// Stop at the first failure.
+    pub fail_fast: bool,
+    /// Results on standard output.
+    pub format: Format,
+    /// JUnit file to write.
+    pub junit: Option<PathBuf>,
+    /// Show the plan and the QEMU commands, start nothing.
+    pub dry_run: bool,
+    /// Install what is missing first.
+    pub setup: bool,
+    /// Whether CI=true was set.
+    pub ci: bool,
+    /// Command line as given, for the record.
+    pub argv: Vec<String>,
+}
+
+impl TestOptions {
+    /// Whether NEW and FLAKY fail the run and no snapshot is written.
+    pub fn strict(&self) -> bool {
+        self.ci || self.selection.profile == Profile::Ci
+    }
+}
+
+/// Options of `lab rerun`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RerunOptions {
+    /// A run directory, its name, or a case id of the latest run.
+    pub what: String,
+    /// Accelerator.
+    pub accel: AccelChoice,
+    /// How a case gets its VM.
+    pub isolation: Isolation,
+    /// Results on standard output.
+    pub format: Format,
+    /// Command line as given, for the record.
+    pub argv: Vec<String>,
+}
+
+/// Options of `lab report`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportOptions {
+    /// A run directory or its name; none means the latest run.
+    pub run: Option<String>,
+    /// Results on standard output.
+    pub format: Format,
+    /// JUnit file to write.
+    pub junit: Option<PathBuf>,
+}

@@ -1,0 +1,140 @@
+//! What must be at hand before the first case: QEMU, kernels, images, the accelerator.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::launch::{Host, RunError};
+use super::options::AccelChoice;
+use crate::config::kernel::KernelEntry;
+use crate::config::scenario::ImageKind;
+use crate::config::topology::Topology;
+use crate::image;
+use crate::kernel::{self, Fetch, Kernel, Resolver};
+use crate::plan::Plan;
+use crate::vm::accel::{self, AccelRequest};
+use crate::vm::qemu::Qemu;
+use crate::vm::spec::{Accel, Ram, VmSpec};
+
+/// Everything that the cases of a plan need.
+pub(super) struct Prepared {
+    pub(super) qemu: Qemu,
+    pub(super) accel: Accel,
+    pub(super) kernels: BTreeMap<String, Arc<Kernel>>,
+    pub(super) images: BTreeMap<ImageKind, PathBuf>,
+}
+
+/// Finds, fetches and builds. Nothing is left half done when it fails or is interrupted.
+pub(super) async fn prepare(
+    host: &Host<'_>,
+    plan: &Plan,
+    accel: AccelChoice,
+    cancel: &CancellationToken,
+) -> Result<Prepared, RunError> {
+    let qemu = Qemu::find(host.qemu.as_deref(), cancel).await?;
+    let kernels = kernels(host, plan, Fetch::Auto, cancel).await?;
+    let mut kinds: BTreeSet<ImageKind> = plan.cases.iter().map(|c| c.scenario.image).collect();
+    kinds.insert(ImageKind::Agent); // the canary's
+    let mut images = BTreeMap::new();
+    for kind in kinds {
+        let cache = host.paths.images();
+        let image = image::ensure(kind, &cache, image::guest::binary(), cancel).await?;
+        images.insert(kind, image.path);
+    }
+    let accel = choose(host, plan, accel, &qemu, &kernels, &images, cancel).await?;
+    Ok(Prepared { qemu, accel, kernels, images })
+}
+
+/// The kernels of a plan.
+pub(super) async fn kernels(
+    host: &Host<'_>,
+    plan: &Plan,
+    mode: Fetch,
+    cancel: &CancellationToken,
+) -> Result<BTreeMap<String, Arc<Kernel>>, RunError> {
+    let entries: Vec<KernelEntry> = plan.kernels.values().map(|k| (**k).clone()).collect();
+    let resolver = Resolver { entries: &entries, paths: host.paths, mode, tell: host.tell };
+    let mut kernels = BTreeMap::new();
+    for name in plan.kernels.keys() {
+        let kernel = kernel::resolve(name, &resolver, cancel).await?;
+        kernels.insert(name.clone(), Arc::new(kernel));
+    }
+    Ok(kernels)
+}
+
+async fn choose(
+    host: &Host<'_>,
+    plan: &Plan,
+    wanted: AccelChoice,
+    qemu: &Qemu,
+    kernels: &BTreeMap<String, Arc<Kernel>>,
+    images: &BTreeMap<ImageKind, PathBuf>,
+    cancel: &CancellationToken,
+) -> Result<Accel, RunError> {
+    let request = match wanted {
+        AccelChoice::Auto => AccelRequest::Auto,
+        AccelChoice::Kvm => AccelRequest::Kvm,
+        AccelChoice::Tcg => AccelRequest::Tcg,
+    };
+    let (Some(case), Some(kernel)) = (plan.cases.first(), kernels.values().next()) else {
+        return Ok(Accel::Tcg); // no case will run
+    };
+    let temp = crate::host::paths::private_temp()?;
+    let canary = VmSpec {
+        qemu: qemu.path.clone(),
+        name: "canary".into(),
+        accel: Accel::Kvm,
+        topology: (*case.topology).clone(),
+        kernel: kernel.image.clone(),
+        initrd: images[&ImageKind::Agent].clone(),
+        cmdline: super::source::cmdline(kernel, case),
+        ram: Ram::Anonymous,
+        incoming: false,
+        dir: temp.path().to_owned(),
+    };
+    let memory = host.paths.cache.join("accel.json");
+    let choice = accel::choose(request, &canary, qemu, &memory, cancel).await?;
+    if let Some(reason) = &choice.reason {
+        let source = if choice.remembered { " (found earlier since this boot)" } else { "" };
+        (host.tell)(&format!("using TCG: {reason}{source}"));
+    }
+    Ok(choice.accel)
+}
+
+/// What the boot benchmark needs, prepared as a run would.
+pub struct BenchInput {
+    /// Accelerator in use.
+    pub accel: Accel,
+    /// The layout.
+    pub topology: Topology,
+    /// Kernel image.
+    pub kernel: PathBuf,
+    /// Initramfs with the agent alone.
+    pub image: PathBuf,
+    /// Kernel command line.
+    pub cmdline: String,
+}
+
+/// Prepares one kernel and topology of the project for the boot benchmark.
+///
+/// # Errors
+///
+/// As [`super::test`].
+pub async fn for_bench(
+    host: &Host<'_>,
+    plan: &Plan,
+    cancel: &CancellationToken,
+) -> Result<BenchInput, RunError> {
+    let prepared = prepare(host, plan, AccelChoice::Auto, cancel).await?;
+    let case = plan.cases.first().ok_or(RunError::Nothing)?;
+    let kernel = &prepared.kernels[&case.kernel];
+    Ok(BenchInput {
+        accel: prepared.accel,
+        topology: (*case.topology).clone(),
+        kernel: kernel.image.clone(),
+        image: prepared.images[&ImageKind::Agent].clone(),
+        cmdline: super::source::cmdline(kernel, case),
+    })
+}

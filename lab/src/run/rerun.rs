@@ -1,0 +1,101 @@
+//! Planning again what a record planned, with the same seeds.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::events::{Event, Record};
+use super::launch::RunError;
+use super::options::{RerunOptions, TestOptions};
+use super::record::{self, RunDir};
+use crate::config::load::Project;
+use crate::config::scenario::Profile;
+use crate::plan::{Plan, Selection, plan};
+
+/// The options and the plan that repeat a run, or one case of the latest run that has it.
+///
+/// # Errors
+///
+/// [`RunError::Rerun`] when there is no such run or case, or when the project no longer has
+/// what was run.
+pub fn rerun(
+    project: &Project,
+    runs: &Path,
+    options: &RerunOptions,
+) -> Result<(TestOptions, Plan), RunError> {
+    let wrong = |text: String| RunError::Rerun(text);
+    let (run, only) = find(runs, &options.what)?;
+    let (records, _) = run.read().map_err(|e| wrong(format!("{}: {e}", run.name())))?;
+    let seeds = planned(&records, only.as_deref());
+    if seeds.is_empty() {
+        return Err(wrong(format!("run {} planned no such case", run.name())));
+    }
+    let selection = selection(&records, &seeds);
+    let mut plan = plan(project, &selection).map_err(|e| wrong(e.to_string()))?;
+    plan.cases.retain(|case| seeds.contains_key(&case.id));
+    for case in &mut plan.cases {
+        case.seed = seeds[&case.id];
+    }
+    let gone = seeds.keys().find(|id| !plan.cases.iter().any(|case| case.id == **id));
+    if let Some(id) = gone {
+        return Err(wrong(format!("the project no longer has case {id}")));
+    }
+    Ok((test_options(options, selection, &records), plan))
+}
+
+/// The run, and the case where `what` names one.
+fn find(runs: &Path, what: &str) -> Result<(RunDir, Option<String>), RunError> {
+    if let Ok(run) = record::find(runs, what) {
+        return Ok((run, None));
+    }
+    let latest = record::find(runs, "latest");
+    let latest = latest.map_err(|_| RunError::Rerun(format!("no run and no case `{what}`")))?;
+    Ok((latest, Some(what.to_string())))
+}
+
+fn planned(records: &[Record], only: Option<&str>) -> BTreeMap<String, u64> {
+    let cases = records.iter().filter_map(|record| match &record.event {
+        Event::CasePlanned { case, seed, .. } => Some((case.clone(), *seed)),
+        _ => None,
+    });
+    cases.filter(|(case, _)| only.is_none_or(|only| only == case)).collect()
+}
+
+/// A selection wide enough for every case that was planned.
+fn selection(records: &[Record], seeds: &BTreeMap<String, u64>) -> Selection {
+    let (kernels, seed) = records
+        .iter()
+        .find_map(|record| match &record.event {
+            Event::RunStarted { kernels, seed, .. } => Some((kernels.clone(), *seed)),
+            _ => None,
+        })
+        .unwrap_or_default();
+    let repeats = seeds.keys().filter_map(|id| id.rsplit_once('#')?.1.parse().ok());
+    Selection {
+        kernels,
+        topologies: vec!["*".into()],
+        scenarios: Vec::new(),
+        profile: Profile::Soak,
+        repeat: repeats.max().unwrap_or(1),
+        seed,
+        shard: None,
+    }
+}
+
+fn test_options(options: &RerunOptions, selection: Selection, records: &[Record]) -> TestOptions {
+    let strict =
+        records.iter().any(|record| matches!(record.event, Event::RunStarted { strict: true, .. }));
+    TestOptions {
+        selection,
+        accel: options.accel,
+        isolation: options.isolation,
+        jobs: None,
+        retries: 0,
+        fail_fast: false,
+        format: options.format,
+        junit: None,
+        dry_run: false,
+        setup: false,
+        ci: strict,
+        argv: options.argv.clone(),
+    }
+}

@@ -1,0 +1,73 @@
+//! A scenario as it was run, for the record of a case.
+
+use serde_json::{Value, json};
+
+use crate::config::scenario::{Expectation, NamedStep, Rule, Scenario};
+
+/// The scenario after every default was filled in, as pretty JSON with a newline.
+///
+/// Limits are those of the file in milliseconds; `slowdown` is the factor that was put on them.
+pub fn scenario_json(scenario: &Scenario, seed: u64, slowdown: u32) -> String {
+    let ms = |d: std::time::Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
+    let value = json!({
+        "scenario": scenario.name,
+        "summary": scenario.summary,
+        "seed": seed,
+        "slowdown": slowdown,
+        "kernel_args": scenario.kernel_args,
+        "requires": {
+            "config": scenario.requires.config,
+            "min_cpus": scenario.requires.min_cpus,
+            "min_nodes": scenario.requires.min_nodes,
+        },
+        "step_limit_ms": ms(scenario.step_limit),
+        "case_limit_ms": ms(scenario.case_limit),
+        "call_limit_ms": ms(scenario.call_limit),
+        "steps": scenario.steps.iter().map(step).collect::<Vec<_>>(),
+        "expect": scenario.expect.iter().map(expectation).collect::<Vec<_>>(),
+    });
+    format!("{value:#}\n")
+}
+
+fn step(named: &NamedStep) -> Value {
+    json!({
+        "name": named.name,
+        "limit_ms": named.limit.map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)),
+        "step": named.step,
+    })
+}
+
+fn expectation(expectation: &Expectation) -> Value {
+    match expectation {
+        Expectation::Snapshot { steps, per_topology, per_policy } => json!({
+            "snapshot": steps, "per_topology": per_topology, "per_policy": per_policy,
+        }),
+        Expectation::Equal { steps } => json!({ "equal": steps }),
+        Expectation::Rule { step, rule } => {
+            let name = Rule::ALL.iter().find(|(_, r)| r == rule).map(|(name, _)| *name);
+            json!({ "rule": name, "step": step })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::samples;
+
+    #[test]
+    fn what_was_run_is_told_whole() {
+        let expect = vec![
+            Expectation::Rule { step: "kill".into(), rule: Rule::WaitingZero },
+            Expectation::Equal { steps: vec!["a".into()] },
+        ];
+        let scenario = samples::scenario(vec![("kill", samples::teardown_step())], expect);
+        let value: Value = serde_json::from_str(&scenario_json(&scenario, u64::MAX, 4)).unwrap();
+        assert_eq!(value["seed"], u64::MAX);
+        assert_eq!(value["step_limit_ms"], 10_000);
+        assert_eq!(value["steps"][0]["step"]["do"], "teardown");
+        assert_eq!(value["steps"][0]["step"]["ending"], "kill-server");
+        assert_eq!(value["expect"][0]["rule"], "waiting-zero");
+        assert_eq!(value["expect"][1]["equal"][0], "a");
+    }
+}

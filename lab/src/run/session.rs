@@ -1,0 +1,222 @@
+//! The steps of one case in a VM that answered the hello. What is seen is kept whatever
+//! happens next: an observation is never lost to a later failure.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lab_proto::message::{Command, FaultKind, Reply};
+use lab_proto::observe::{Diagnosis, Facts, Observation};
+use lab_proto::server::ServerStats;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::events::Event;
+use super::log::EventLog;
+use crate::agent::AgentError;
+use crate::config::scenario::NamedStep;
+use crate::judge::CaseEnd;
+use crate::judge::layout;
+use crate::plan::Case;
+use crate::vm::Limits;
+use crate::vm::VmError;
+use crate::vm::machine::Machine;
+
+/// Largest artifact that is read back for judging, bytes.
+const MAX_ARTIFACT: u64 = 64 << 20;
+
+/// What was seen of one case.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) facts: Option<Facts>,
+    pub(super) topology_mismatch: Option<String>,
+    pub(super) observations: Vec<(String, Observation)>,
+    pub(super) artifacts: Vec<(String, Vec<u8>)>,
+    pub(super) final_stats: Vec<ServerStats>,
+    pub(super) taint_after: Option<u64>,
+    pub(super) end: CaseEnd,
+}
+
+impl Seen {
+    /// Nothing was seen but the end.
+    pub(super) fn only(end: CaseEnd) -> Seen {
+        Seen {
+            facts: None,
+            topology_mismatch: None,
+            observations: Vec::new(),
+            artifacts: Vec::new(),
+            final_stats: Vec::new(),
+            taint_after: None,
+            end,
+        }
+    }
+}
+
+/// A case in its VM.
+pub(super) struct Session<'a> {
+    pub(super) case: &'a Case,
+    pub(super) machine: &'a Machine,
+    pub(super) limits: Limits,
+    /// Factor on the limits of the scenario.
+    pub(super) slowdown: u32,
+    pub(super) log: &'a Arc<EventLog>,
+    pub(super) cancel: &'a CancellationToken,
+}
+
+impl Session<'_> {
+    /// Runs the case to its end. Bounded by the case limit and the limits of the steps.
+    pub(super) async fn run(&self) -> Seen {
+        let mut seen = Seen::only(CaseEnd::Completed);
+        if let Err(end) = self.steps(&mut seen).await {
+            seen.end = end;
+        }
+        seen
+    }
+
+    async fn steps(&self, seen: &mut Seen) -> Result<(), CaseEnd> {
+        let deadline = Instant::now() + self.case.scenario.case_limit * self.slowdown;
+        self.look_around(seen).await?;
+        if seen.topology_mismatch.is_some() {
+            return Ok(());
+        }
+        for step in &self.case.scenario.steps {
+            let observation = self.step(step, deadline).await?;
+            self.fetch_artifact(&observation, step, seen).await?;
+            seen.observations.push((step.name.clone(), observation));
+        }
+        self.settle(seen).await
+    }
+
+    /// Facts and layout, before anything is tested.
+    async fn look_around(&self, seen: &mut Seen) -> Result<(), CaseEnd> {
+        if let Reply::Facts(facts) = self.ask(Command::Facts, "facts").await? {
+            seen.facts = Some(facts);
+        }
+        if let Reply::Topology(report) = self.ask(Command::Topology, "topology").await? {
+            seen.topology_mismatch = layout::mismatch(&self.case.topology, &report);
+        }
+        Ok(())
+    }
+
+    async fn step(&self, named: &NamedStep, deadline: Instant) -> Result<Observation, CaseEnd> {
+        let scenario = &self.case.scenario;
+        let event = Event::StepStarted { case: self.case.id.clone(), step: named.name.clone() };
+        // A full disk ends the run elsewhere; the step itself needs no record to be right.
+        let _ = self.log.emit(event);
+        let own = named.limit.unwrap_or(scenario.step_limit) * self.slowdown;
+        let limit = own.min(deadline.saturating_duration_since(Instant::now()));
+        let command = Command::Step {
+            step: named.step.clone(),
+            seed: self.case.seed,
+            call_limit_ms: millis(scenario.call_limit * self.slowdown),
+        };
+        match self.machine.request(command, limit, self.cancel).await {
+            Ok(Reply::Observed(observation)) => Ok(observation),
+            Ok(_) => Err(self.lost(&named.name, "the agent answered another question")),
+            Err(VmError::Agent(AgentError::Timeout { .. })) => Err(self.hang(named, None).await),
+            // The guest noticed first, and the task still waits.
+            Err(VmError::Agent(AgentError::Fault(f))) if f.kind == FaultKind::Hang => {
+                Err(self.hang(named, Some(f.text)).await)
+            }
+            Err(e) => Err(self.failed(&named.name, e)),
+        }
+    }
+
+    async fn hang(&self, step: &NamedStep, said: Option<String>) -> CaseEnd {
+        CaseEnd::StepTimeout { step: step.name.clone(), said, diagnosis: self.diagnose().await }
+    }
+
+    /// Where everything waits, while it still does.
+    async fn diagnose(&self) -> Option<Diagnosis> {
+        let limit = self.limits.request * 2;
+        match self.machine.request(Command::Diagnose, limit, self.cancel).await {
+            Ok(Reply::Diagnosis(diagnosis)) => Some(diagnosis),
+            _ => None,
+        }
+    }
+
+    async fn fetch_artifact(
+        &self,
+        observation: &Observation,
+        step: &NamedStep,
+        seen: &mut Seen,
+    ) -> Result<(), CaseEnd> {
+        let Observation::Fio(fio) = observation else { return Ok(()) };
+        let agent = self.machine.agent().map_err(|e| self.failed(&step.name, e.into()))?;
+        let limit = self.limits.request * 2;
+        let waiting = self.machine.guard(self.cancel, agent.artifact(&fio.artifact, limit)).await;
+        let path = match waiting {
+            Ok(Ok(path)) => path,
+            Ok(Err(e)) => return Err(self.failed(&step.name, e.into())),
+            Err(e) => return Err(self.failed(&step.name, e)),
+        };
+        let bytes = read_bounded(&path).map_err(|e| self.lost(&step.name, &e.to_string()))?;
+        seen.artifacts.push((fio.artifact.clone(), bytes));
+        Ok(())
+    }
+
+    /// Telemetry of what is still mounted, and a console that is known to be drained.
+    async fn settle(&self, seen: &mut Seen) -> Result<(), CaseEnd> {
+        if let Reply::Stats(stats) = self.ask(Command::Stats, "stats").await? {
+            seen.final_stats = stats;
+        }
+        let marker = format!("lab-end-{:016x}", self.case.seed);
+        let mark = Command::Mark { marker: marker.clone() };
+        if let Reply::Marked { tainted } = self.ask(mark, "mark").await? {
+            seen.taint_after = Some(tainted);
+        }
+        let drained = self.machine.console().wait_for(&marker, self.limits.request).await;
+        drained.map(|_| ()).map_err(|e| self.lost("mark", &e.to_string()))
+    }
+
+    async fn ask(&self, command: Command, what: &str) -> Result<Reply, CaseEnd> {
+        let reply = self.machine.request(command, self.limits.request, self.cancel).await;
+        reply.map_err(|e| self.failed(what, e))
+    }
+
+    fn lost(&self, step: &str, how: &str) -> CaseEnd {
+        CaseEnd::AgentLost { step: step.into(), how: how.into() }
+    }
+
+    fn failed(&self, step: &str, error: VmError) -> CaseEnd {
+        end_of(step, error)
+    }
+}
+
+/// What an error of the VM means for the case.
+pub(super) fn end_of(step: &str, error: VmError) -> CaseEnd {
+    match error {
+        VmError::Cancelled => CaseEnd::Cancelled,
+        VmError::Agent(AgentError::Fault(fault)) => CaseEnd::StepFault { step: step.into(), fault },
+        VmError::Agent(e) => CaseEnd::AgentLost { step: step.into(), how: e.to_string() },
+        VmError::NoAgent { .. } => CaseEnd::AgentLost { step: step.into(), how: error.to_string() },
+        VmError::QemuExited { status, .. } if status.success() => CaseEnd::GuestPoweredOff,
+        other => CaseEnd::VmFailed { text: chain(&other) },
+    }
+}
+
+/// An error and its causes in one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
+    let size = std::fs::metadata(path)?.len();
+    if size > MAX_ARTIFACT {
+        let text = format!("artifact of {size} bytes, the bound is {MAX_ARTIFACT}");
+        return Err(std::io::Error::other(text));
+    }
+    std::fs::read(path)
+}
+
+/// Milliseconds, saturating.
+pub(super) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,158 @@
+//! Where a case gets its VM from: a clone of a template, or a cold boot.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::context::Context;
+use super::events::Event;
+use super::options::Isolation;
+use super::session::{chain, end_of, millis};
+use crate::host::slots::Slot;
+use crate::judge::CaseEnd;
+use crate::kernel::Kernel;
+use crate::plan::Case;
+use crate::vm::VmError;
+use crate::vm::machine::Machine;
+use crate::vm::spec::{Ram, VmSpec};
+use crate::vm::template::Template;
+
+/// On every kernel command line: the console that is read, an end instead of a reboot after a
+/// panic, and the subject switched on.
+pub(super) const BASE_CMDLINE: &str = "console=ttyS0 panic=-1 fuse.enable_uring=1";
+
+/// What the VMs of adjacent cases have in common: the key of a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Key {
+    pub(super) kernel: String,
+    pub(super) topology: String,
+    pub(super) image: PathBuf,
+    pub(super) cmdline: String,
+}
+
+/// Where VMs come from.
+pub(super) enum Source {
+    /// A saved VM.
+    Template(Box<Template>),
+    /// Each case boots.
+    Cold,
+    /// The kernel did not come up; every case of the key ends like this.
+    Broken { end: CaseEnd, console: Vec<u8> },
+}
+
+/// The kernel command line of a case.
+pub(super) fn cmdline(kernel: &Kernel, case: &Case) -> String {
+    let mut text = BASE_CMDLINE.to_string();
+    for part in kernel.cmdline.iter().chain(&case.scenario.kernel_args) {
+        let _ = write!(text, " {part}");
+    }
+    text
+}
+
+/// The VM of a case, booting from cold, with its sockets in `dir`.
+pub(super) fn spec(
+    context: &Context,
+    kernel: &Kernel,
+    image: &Path,
+    case: &Case,
+    dir: PathBuf,
+) -> VmSpec {
+    VmSpec {
+        qemu: context.qemu.path.clone(),
+        name: case.id.clone(),
+        accel: context.accel,
+        topology: (*case.topology).clone(),
+        kernel: kernel.image.clone(),
+        initrd: image.to_owned(),
+        cmdline: cmdline(kernel, case),
+        ram: Ram::Anonymous,
+        incoming: false,
+        dir,
+    }
+}
+
+/// Prepares the VMs of a key: boots and saves a template where clones are asked for and
+/// possible. Says in the record what came of it.
+pub(super) async fn prepare(
+    context: &Arc<Context>,
+    spec: &VmSpec,
+    key: &Key,
+    record: &Path,
+) -> Source {
+    if context.isolation == Isolation::Boot {
+        return Source::Cold;
+    }
+    let slot = context.slots.acquire(super::attempt::SLOT_LIMIT, &context.cancel).await;
+    let Ok(_slot): Result<Slot, _> = slot else {
+        return Source::Cold; // each case waits for a slot itself and says what is wrong
+    };
+    let begin = Instant::now();
+    match Template::make(spec, record, &context.limits, &context.cancel).await {
+        Ok(template) => {
+            tell(context, key, "clone", None, millis(template.boot_time()));
+            Source::Template(Box::new(template))
+        }
+        // The guest came up, so its cases can boot cold.
+        Err(e @ (VmError::State { .. } | VmError::Qmp(_))) => {
+            tell(context, key, "boot", Some(chain(&e)), millis(begin.elapsed()));
+            Source::Cold
+        }
+        Err(e) => {
+            let console = std::fs::read(record.join(crate::vm::machine::CONSOLE_LOG));
+            let end = boot_end(e);
+            Source::Broken { end, console: console.unwrap_or_default() }
+        }
+    }
+}
+
+fn boot_end(error: VmError) -> CaseEnd {
+    end_of("boot", error)
+}
+
+fn tell(context: &Context, key: &Key, isolation: &str, reason: Option<String>, boot_ms: u64) {
+    let event = Event::VmReady {
+        kernel: key.kernel.clone(),
+        topology: key.topology.clone(),
+        isolation: isolation.into(),
+        reason,
+        accel: context.accel.name().into(),
+        qemu: context.qemu.version.clone(),
+        boot_ms,
+    };
+    let _ = context.log.emit(event);
+}
+
+impl Source {
+    /// `clone` or `boot`, as in records.
+    pub(super) fn isolation(&self) -> &'static str {
+        match self {
+            Source::Template(_) => "clone",
+            Source::Cold | Source::Broken { .. } => "boot",
+        }
+    }
+
+    /// What the boot printed before the case began: judged with every case that starts there.
+    pub(super) fn boot_console(&self) -> String {
+        match self {
+            Source::Template(template) => template.console().text(),
+            _ => String::new(),
+        }
+    }
+
+    /// A VM whose agent answered.
+    pub(super) async fn machine(
+        &self,
+        context: &Context,
+        spec: &VmSpec,
+        record: &Path,
+    ) -> Result<Machine, VmError> {
+        let (limits, cancel) = (&context.limits, &context.cancel);
+        if let Source::Template(template) = self {
+            return (**template).clone_into(&spec.name, &spec.dir, record, limits, cancel).await;
+        }
+        let mut machine = Machine::start(spec, record, limits, cancel).await?;
+        machine.agent_hello(limits.boot, cancel).await?;
+        Ok(machine)
+    }
+}

@@ -1,0 +1,12 @@
+//! Whole-program tests: the built `lab` against real QEMU and the stock kernel.
+//!
+//! Each test has a project of its own with its own scenarios; kernels, topologies and images
+//! are the shipped ones, and so is the cache, so that nothing is fetched twice.
+
+#![allow(clippy::disallowed_methods)] // these tests start the program under test itself
+
+mod harness;
+mod input;
+mod interrupt;
+mod topologies;
+mod verdicts;
