@@ -193,8 +193,11 @@ fn pad(out: &mut Vec<u8>, to: usize) {
 mod tests {
     use super::*;
 
+    /// Path, mode, bytes, device.
+    type Entry = (String, u32, Vec<u8>, (u32, u32));
+
     /// A reader that knows the format from its definition, not from the writer.
-    fn read(mut bytes: &[u8]) -> Vec<(String, u32, Vec<u8>, (u32, u32))> {
+    fn read(mut bytes: &[u8]) -> Vec<Entry> {
         let mut found = Vec::new();
         let mut at = 0usize;
         let mut take = |n: usize, at: &mut usize| {

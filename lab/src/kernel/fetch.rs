@@ -261,3 +261,106 @@ fn describe(tree: &Path, candidate: &Candidate) -> Result<Meta, String> {
     let (version, suite) = (candidate.version.clone(), candidate.suite.clone());
     Ok(Meta { release: release.clone(), version, suite, image, config, sha256 })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::bzimage::tests::sample;
+
+    const RELEASE: &str = "7.3.4-cloud-amd64";
+
+    fn candidate() -> Candidate {
+        Candidate {
+            release: RELEASE.into(),
+            version: "7.3.4-1".into(),
+            suite: "s".into(),
+            packages: vec![format!("linux-image-{RELEASE}=7.3.4-1")],
+        }
+    }
+
+    fn put(tree: &Path, path: &str, bytes: &[u8]) {
+        let path = tree.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+
+    #[test]
+    fn image_and_configuration_are_found_in_every_shape() {
+        let shapes = [
+            ("boot/vmlinuz-7.3.4-cloud-amd64", "boot/config-7.3.4-cloud-amd64"),
+            ("boot/vmlinuz-7.3.4-cloud-amd64", "usr/lib/modules/7.3.4-cloud-amd64/config"),
+            (
+                "usr/lib/modules/7.3.4-cloud-amd64/vmlinuz",
+                "usr/lib/modules/7.3.4-cloud-amd64/config",
+            ),
+        ];
+        for (image, config) in shapes {
+            let tree = tempfile::tempdir().unwrap();
+            assert!(describe(tree.path(), &candidate()).unwrap_err().contains("no vmlinuz"));
+            put(tree.path(), image, &sample("7.3.4-cloud-amd64 (x) #1"));
+            assert!(describe(tree.path(), &candidate()).unwrap_err().contains("no config"));
+            put(tree.path(), config, b"CONFIG_FUSE_FS=y\n");
+            let meta = describe(tree.path(), &candidate()).unwrap();
+            assert_eq!((meta.image, meta.config), (image.into(), config.into()));
+        }
+    }
+
+    #[test]
+    fn a_package_with_another_kernel_is_passed_over() {
+        let tree = tempfile::tempdir().unwrap();
+        put(tree.path(), "boot/vmlinuz-7.3.4-cloud-amd64", &sample("7.3.5 (x) #1"));
+        put(tree.path(), "boot/config-7.3.4-cloud-amd64", b"CONFIG_FUSE_FS=y\n");
+        let reason = describe(tree.path(), &candidate()).unwrap_err();
+        assert!(reason.contains("hold the kernel 7.3.5"), "{reason}");
+    }
+
+    #[test]
+    fn a_source_always_names_its_keys() {
+        let mirror = |signed_by: Option<&str>| Mirror {
+            uri: "http://m.example/debian".into(),
+            signed_by: signed_by.map(str::to_owned),
+        };
+        let suites = ["a".to_owned(), "b".to_owned()];
+        let text = source_text(&mirror(None), &suites, Some(Path::new("/k.gpg"))).unwrap();
+        assert!(text.contains("Suites: a b\n") && text.ends_with("Signed-By: /k.gpg\n"), "{text}");
+        let own = source_text(&mirror(Some("/own.gpg")), &suites, Some(Path::new("/k.gpg")));
+        assert!(own.unwrap().ends_with("Signed-By: /own.gpg\n"));
+        assert_eq!(source_text(&mirror(None), &suites, None), None);
+    }
+
+    /// An archive that nobody signed, with one suite and no package.
+    fn unsigned_archive(dir: &Path) {
+        put(dir, "archive/dists/trixie/main/binary-amd64/Packages", b"");
+        let empty = files::sha256_bytes(b"");
+        let release = format!(
+            "Suite: trixie\nCodename: trixie\nComponents: main\nArchitectures: amd64\n\
+             SHA256:\n {empty} 0 main/binary-amd64/Packages\n"
+        );
+        put(dir, "archive/dists/trixie/Release", release.as_bytes());
+        let archive = dir.join("archive");
+        let line = format!("deb [trusted=yes] file:{} trixie main\n", archive.display());
+        put(dir, "etc/sources.list", line.as_bytes());
+    }
+
+    #[tokio::test]
+    async fn an_unsigned_archive_is_refused_whatever_the_machine_trusts() {
+        let dir = tempfile::tempdir().unwrap();
+        unsigned_archive(dir.path());
+        let fetcher = Fetcher {
+            kernels: dir.path().join("kernels"),
+            apt: dir.path().join("apt"),
+            etc_apt: dir.path().join("etc"),
+            mode: Fetch::Auto,
+            tell: &|_| (),
+        };
+        let suites = ["trixie".to_owned()];
+        let wanted =
+            Wanted { name: "stock", suites: &suites, flavour: "cloud-amd64", requires: &[] };
+        let error = fetcher.newest(wanted, &CancellationToken::new()).await.unwrap_err();
+        // Where there is no apt or no keyring at all, that is the error.
+        let text = error.to_string();
+        let is_apt = crate::host::setup::find("apt-get").is_some() && machine::keyring().is_some();
+        assert!(!is_apt || text.contains("is not signed"), "{text}");
+        assert!(!error.is_usage());
+    }
+}

@@ -141,6 +141,12 @@ mod tests {
     }
 
     #[test]
+    fn versions_are_told_apart_digit_by_digit() {
+        assert!(is_of("7.3.4-lab", "7.3.4") && is_of("7.3.4", "7.3.4"));
+        assert!(!is_of("7.3.40", "7.3.4") && !is_of("7.3.4", "7.3.40"));
+    }
+
+    #[test]
     fn a_vmlinux_is_taken() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("vmlinux");

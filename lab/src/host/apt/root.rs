@@ -153,7 +153,7 @@ impl AptRoot {
     }
 
     fn program<'a>(&self, name: &str, args: impl IntoIterator<Item = &'a str>) -> Program {
-        let mut program = Program::new(name, args.into_iter());
+        let mut program = Program::new(name, args);
         program.args.insert(0, "-c".into());
         program.args.insert(1, self.config.as_os_str().to_owned());
         program.env = vec![("LC_ALL".into(), "C".into())];
