@@ -218,8 +218,10 @@ fn a_dropped_reply_hangs_its_caller_until_the_stop_and_telemetry_stays_readable(
     }
 }
 
-/// Ways to set up a server, by what they change in the spec.
-fn modes() -> [(&'static str, fn(&mut ServerSpec)); 4] {
+/// A way to set up a server: its name, and what it changes in the spec.
+type Mode = (&'static str, fn(&mut ServerSpec));
+
+fn modes() -> [Mode; 4] {
     [
         ("cached", |spec| spec.cache_ms = 60_000),
         ("direct", |spec| spec.direct_io = true),
@@ -245,7 +247,9 @@ fn every_mode_keeps_appended_and_overwritten_bytes() {
             let mut log = fs::File::options().append(true).open(&path).unwrap();
             log.write_all(b"one").unwrap();
             log.write_all(b"two").unwrap();
-            // A part of a page, through a descriptor that cannot read it.
+            log.sync_all().unwrap();
+            rustix::fs::fadvise(&log, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+            // A part of a page that is not cached, through a descriptor that cannot read it.
             let part = fs::File::options().write(true).open(&path).unwrap();
             part.write_all_at(b"b", 5000).unwrap();
             part.sync_all().unwrap();
