@@ -283,6 +283,17 @@ fn a_mount_inside_its_own_source_does_not_wait_for_itself() {
 }
 
 #[test]
+fn a_fault_does_not_hit_the_servers_own_start() {
+    if !possible(Transport::Classic) {
+        return;
+    }
+    let place = Place::new("own");
+    let fault = Some(ServerFault::DropReply { opcode: "statfs".into(), nth: 1 });
+    let server = Server::start(&ServerSpec { fault, ..place.spec(Transport::Classic) }).unwrap();
+    assert!(server.stop());
+}
+
+#[test]
 fn a_ring_that_is_not_offered_fails_or_falls_back_as_asked() {
     if !possible(Transport::Classic) {
         return;
