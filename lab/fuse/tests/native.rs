@@ -218,6 +218,53 @@ fn a_dropped_reply_hangs_its_caller_until_the_stop_and_telemetry_stays_readable(
     }
 }
 
+/// A way to set up a server: its name, and what it changes in the spec.
+type Mode = (&'static str, fn(&mut ServerSpec));
+
+fn modes() -> [Mode; 4] {
+    [
+        ("cached", |spec| spec.cache_ms = 60_000),
+        ("direct", |spec| spec.direct_io = true),
+        ("writeback", |spec| (spec.writeback, spec.cache_ms) = (true, 1000)),
+        ("smallest", |spec| (spec.max_write, spec.depth) = (4096, 1)),
+    ]
+}
+
+#[test]
+fn every_mode_keeps_appended_and_overwritten_bytes() {
+    for transport in [Transport::Classic, Transport::Ring] {
+        if !possible(transport) {
+            continue;
+        }
+        for (name, set) in modes() {
+            let place = Place::new(&format!("mode-{name}-{}", transport.name()));
+            let mut spec = place.spec(transport);
+            spec.file_system = place.passthrough();
+            set(&mut spec);
+            let server = Server::start(&spec).unwrap();
+            let path = place.mount_point().join("f");
+            fs::write(&path, vec![b'a'; 10_000]).unwrap();
+            let mut log = fs::File::options().append(true).open(&path).unwrap();
+            log.write_all(b"one").unwrap();
+            log.write_all(b"two").unwrap();
+            log.sync_all().unwrap();
+            rustix::fs::fadvise(&log, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+            // A part of a page that is not cached, through a descriptor that cannot read it.
+            let part = fs::File::options().write(true).open(&path).unwrap();
+            part.write_all_at(b"b", 5000).unwrap();
+            part.sync_all().unwrap();
+            drop((log, part));
+            let mut expected = vec![b'a'; 10_000];
+            expected[5000] = b'b';
+            expected.extend_from_slice(b"onetwo");
+            assert!(fs::read(&path).unwrap() == expected, "{name}: through the mount");
+            assert!(server.stop());
+            let behind = fs::read(place.0.join("source/f")).unwrap();
+            assert!(behind == expected, "{name}: behind the mount");
+        }
+    }
+}
+
 #[test]
 fn a_mount_inside_its_own_source_does_not_wait_for_itself() {
     for transport in [Transport::Classic, Transport::Ring] {
@@ -233,6 +280,17 @@ fn a_mount_inside_its_own_source_does_not_wait_for_itself() {
         assert!(place.mount_point().join("source").is_dir());
         assert!(server.stop());
     }
+}
+
+#[test]
+fn a_fault_does_not_hit_the_servers_own_start() {
+    if !possible(Transport::Classic) {
+        return;
+    }
+    let place = Place::new("own");
+    let fault = Some(ServerFault::DropReply { opcode: "statfs".into(), nth: 1 });
+    let server = Server::start(&ServerSpec { fault, ..place.spec(Transport::Classic) }).unwrap();
+    assert!(server.stop());
 }
 
 #[test]

@@ -7,17 +7,9 @@
 
 pub mod flags;
 pub mod header;
+mod layout;
 pub mod opcode;
 pub mod reply;
 pub mod request;
 
-/// Asserts the size of a structure and the offsets of some fields at compile time.
-macro_rules! layout {
-    ($ty:ty, $size:expr $(, $field:ident @ $offset:expr)* $(,)?) => {
-        const _: () = {
-            assert!(size_of::<$ty>() == $size);
-            $(assert!(core::mem::offset_of!($ty, $field) == $offset);)*
-        };
-    };
-}
-pub(crate) use layout;
+pub(crate) use layout::layout;

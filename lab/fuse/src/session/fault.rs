@@ -1,14 +1,16 @@
 //! Planted misbehaviour: which request it hits.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use lab_proto::server::ServerFault;
 
 use crate::abi::opcode::{Opcode, by_name};
 
-/// A fault of the spec, with what it has seen so far.
+/// A fault of the spec, with what it has seen so far. It does nothing until it is armed, so
+/// that the server's own start neither counts nor is hit.
 #[derive(Debug)]
 pub struct FaultPlan {
+    armed: AtomicBool,
     opcode: Opcode,
     nth: u64,
     seen: AtomicU64,
@@ -19,17 +21,19 @@ impl FaultPlan {
     pub fn new(fault: &ServerFault) -> Option<FaultPlan> {
         let ServerFault::DropReply { opcode, nth } = fault;
         let opcode = by_name(opcode)?;
-        (*nth > 0).then_some(FaultPlan { opcode, nth: *nth, seen: AtomicU64::new(0) })
+        let (armed, seen) = (AtomicBool::new(false), AtomicU64::new(0));
+        (*nth > 0).then_some(FaultPlan { armed, opcode, nth: *nth, seen })
     }
 
     /// Counts a request; true when its reply is to be dropped.
     pub fn hits(&self, opcode: Opcode) -> bool {
-        opcode == self.opcode && self.seen.fetch_add(1, Ordering::Relaxed) + 1 == self.nth
+        let watched = opcode == self.opcode && self.armed.load(Ordering::Relaxed);
+        watched && self.seen.fetch_add(1, Ordering::Relaxed) + 1 == self.nth
     }
 
-    /// Forgets what was seen, so that the server's own start does not count.
-    pub fn rearm(&self) {
-        self.seen.store(0, Ordering::Relaxed);
+    /// From now on requests count.
+    pub fn arm(&self) {
+        self.armed.store(true, Ordering::Relaxed);
     }
 }
 
@@ -41,6 +45,8 @@ mod tests {
     fn only_the_nth_of_the_opcode_is_hit() {
         let fault = ServerFault::DropReply { opcode: "read".into(), nth: 2 };
         let plan = FaultPlan::new(&fault).unwrap();
+        assert!(!plan.hits(Opcode::Read) && !plan.hits(Opcode::Read));
+        plan.arm();
         let hits = [Opcode::Read, Opcode::Lookup, Opcode::Read, Opcode::Read].map(|o| plan.hits(o));
         assert_eq!(hits, [false, false, true, false]);
     }

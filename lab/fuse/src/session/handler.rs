@@ -59,10 +59,10 @@ impl Handler {
         &self.telemetry
     }
 
-    /// Begins the life after start: nothing seen, nothing counted.
+    /// Begins the life after start: nothing counted, faults armed.
     pub fn begin(&self) {
         if let Some(fault) = &self.fault {
-            fault.rearm();
+            fault.arm();
         }
         self.telemetry.reset();
     }
