@@ -1,5 +1,7 @@
 //! One check and what it found; judgements of figures, pure.
 
+use std::fmt;
+
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -11,14 +13,13 @@ pub enum Level {
     Fail,
 }
 
-impl Level {
-    /// The word shown to people.
-    pub fn word(self) -> &'static str {
-        match self {
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
             Level::Ok => "ok",
             Level::Warn => "warn",
             Level::Fail => "fail",
-        }
+        })
     }
 }
 

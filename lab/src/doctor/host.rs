@@ -29,7 +29,8 @@ pub(super) async fn programs(cancel: &CancellationToken) -> Vec<Check> {
 }
 
 async fn program(need: Need, cancel: &CancellationToken) -> Check {
-    let check = Check::ok(need.program, "not installed", need.why);
+    let name = if need.package.starts_with("qemu") { "qemu" } else { need.program };
+    let check = Check::ok(name, "not installed", need.why);
     let Some(path) = setup::find(need.program) else {
         return check.with(Level::Fail, Some(SETUP.into()));
     };
@@ -45,7 +46,7 @@ async fn program(need: Need, cancel: &CancellationToken) -> Check {
     let found = output.lines().next().unwrap_or_default().to_owned();
     let check = Check { found, ..check };
     let is_old = check::qemu_major(&output).is_some_and(|major| major < MIN_QEMU_MAJOR);
-    if need.package.starts_with("qemu") && is_old { check.with(Level::Warn, None) } else { check }
+    if name == "qemu" && is_old { check.with(Level::Warn, None) } else { check }
 }
 
 /// Hardware virtualisation. That the device opens proves nothing: the first run proves it.
