@@ -12,10 +12,15 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use lab::config::scenario::Profile;
+use lab::host::paths::{self, Overrides, Paths};
 use lab::host::process::{self, Program};
-use lab::vm::limits::Limits;
+use lab::plan::{Selection, plan};
+use lab::run::{Host, prepare, project};
 use lab::vm::machine::Machine;
 use lab::vm::qemu::Qemu;
+use lab::vm::{End, Limits};
+
 use lab::vm::spec::{Accel, Ram, VmSpec};
 use lab::vm::template::Template;
 use tokio_util::sync::CancellationToken;
@@ -131,7 +136,7 @@ async fn echo_ms(program: Program, nonce: &str) -> Option<f64> {
 
 async fn ready_ms(machine: Machine) -> f64 {
     let ready = machine.ready_after().unwrap();
-    machine.end(lab::vm::end::End::Quit).await;
+    machine.end(End::Quit).await;
     ready.as_secs_f64() * 1e3
 }
 
@@ -175,9 +180,25 @@ fn report(samples: &Samples, json: Option<&Path>) {
     }
 }
 
-async fn prepare(cancel: CancellationToken) -> Bench {
-    let prepared = lab::run::prepare::for_bench("stock", "2x2", &cancel).await.unwrap();
-    let temp = lab::host::paths::private_temp().unwrap();
+async fn prepare_bench(cancel: CancellationToken) -> Bench {
+    let cwd = std::env::current_dir().unwrap();
+    let found = project::open(None, &cwd).unwrap();
+    let env = |name: &str| std::env::var_os(name);
+    let paths = Paths::find(env, found.root.as_deref(), Overrides::default()).unwrap();
+    let selection = Selection {
+        kernels: vec!["stock".into()],
+        topologies: vec!["2x2".into()],
+        scenarios: vec!["correctness/tree".into()],
+        profile: Profile::Quick,
+        repeat: 1,
+        seed: 1,
+        shard: None,
+    };
+    let plan = plan(&found.project, &selection).unwrap();
+    let tell = |line: &str| println!("{line}");
+    let host = Host { paths: &paths, root: found.root.as_deref(), qemu: None, tell: &tell };
+    let prepared = prepare::for_bench(&host, &plan, &cancel).await.unwrap();
+    let temp = paths::private_temp().unwrap();
     let qemu = Qemu::find(None, &cancel).await.unwrap();
     let spec = VmSpec {
         qemu: qemu.path,
@@ -199,7 +220,7 @@ fn main() {
     let options = options();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let bench = prepare(CancellationToken::new()).await;
+        let bench = prepare_bench(CancellationToken::new()).await;
         let record = bench.dir("template");
         let template =
             Template::make(&bench.spec, &record, &bench.limits, &bench.cancel).await.unwrap();

@@ -149,7 +149,7 @@ fn doctor(found: &Found, cwd: &Path) -> Result<ExitCode, Failure> {
 }
 
 fn check_lines(check: &Check) -> Vec<String> {
-    let mut lines = vec![format!("{:<5} {:<12} {}", check.level.word(), check.name, check.found)];
+    let mut lines = vec![format!("{:<5} {:<12} {}", check.level, check.name, check.found)];
     if check.level != Level::Ok {
         lines.push(format!("      why: {}", check.why));
         lines.extend(check.fix.iter().map(|fix| format!("      fix: {fix}")));

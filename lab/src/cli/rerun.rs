@@ -11,6 +11,10 @@ pub(super) struct Rerun {
     #[arg(value_name = "RUN|CASE")]
     what: String,
 
+    /// Seed of the case, instead of the recorded one. Needs no record of the case.
+    #[arg(long, env = "LAB_SEED", value_name = "N")]
+    seed: Option<u64>,
+
     /// How guest code is executed.
     #[arg(long, env = "LAB_ACCEL", value_enum, default_value_t = Accel::Auto)]
     accel: Accel,
@@ -29,6 +33,7 @@ impl Rerun {
     pub(super) fn into_options(self, argv: Vec<String>) -> RerunOptions {
         RerunOptions {
             what: self.what,
+            seed: self.seed,
             accel: self.accel.into(),
             isolation: self.isolation.into(),
             format: self.format.into(),

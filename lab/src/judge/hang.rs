@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(finding.evidence[0], "client pid 77 tid 77 state D");
         diagnosis.tasks.insert(0, task(60, "jbd2", "D", &["jbd2_log_wait_commit+0x1/0x2"]));
         diagnosis.tasks[3].state = "S".into();
-        let finding = timeout("tree", Some(&diagnosis));
+        let finding = timeout("tree", None, Some(&diagnosis));
         assert!(finding.cause.contains("task client"), "{}", finding.cause);
         diagnosis.tasks.remove(0);
         let mut held = stats("ring", &[("lookup", 3)], &[]);

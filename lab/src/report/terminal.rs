@@ -116,8 +116,18 @@ impl Terminal {
     }
 
     fn summary(&self) -> Vec<String> {
+        // A first snapshot is nothing to repeat for each case: one line says what to do.
+        let (new, failures): (Vec<&CaseState>, Vec<&CaseState>) =
+            self.fold.to_look_at().partition(|case| !self.fold.strict && is_new(case));
         let mut lines: Vec<String> =
-            self.fold.to_look_at().flat_map(|case| self.failure(case)).collect();
+            failures.into_iter().flat_map(|case| self.failure(case)).collect();
+        if !new.is_empty() {
+            lines.push(String::new());
+            lines.push(format!(
+                "{} NEW: look at the snapshots with `cargo insta review`",
+                new.len()
+            ));
+        }
         let not_started: Vec<&CaseState> = self.fold.not_started().collect();
         if !not_started.is_empty() {
             lines.push(String::new());
@@ -141,6 +151,10 @@ impl Terminal {
         ));
         lines
     }
+}
+
+fn is_new(case: &CaseState) -> bool {
+    case.end.as_ref().is_some_and(|end| end.verdict == Verdict::New)
 }
 
 /// What is known of a case without an end.

@@ -111,6 +111,9 @@ impl Attempt<'_> {
         let wanted = snapshot::wanted(scenario, topology, self.policy());
         let snapshots = store::load(&self.context.snapshots, &wanted);
         write_json(&dir.observations(), &seen.observations)?;
+        if let CaseEnd::StepTimeout { diagnosis: Some(diagnosis), .. } = &seen.end {
+            write_json(&dir.diagnosis(), diagnosis)?;
+        }
         let judgement = crate::judge::judge(&Evidence {
             scenario: &self.case.scenario,
             queue_policy: self.policy(),

@@ -77,6 +77,8 @@ impl TestOptions {
 pub struct RerunOptions {
     /// A run directory, its name, or a case id of the latest run.
     pub what: String,
+    /// Seed of the one case named, instead of the recorded one.
+    pub seed: Option<u64>,
     /// Accelerator.
     pub accel: AccelChoice,
     /// How a case gets its VM.

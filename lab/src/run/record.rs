@@ -133,6 +133,11 @@ impl CaseDir {
         self.path.join("observations.json")
     }
 
+    /// Where every task waited when a step hung, JSON; only then.
+    pub fn diagnosis(&self) -> PathBuf {
+        self.path.join("diagnosis.json")
+    }
+
     /// A bulk artifact of the guest; the name was checked when it arrived.
     pub fn artifact(&self, name: &str) -> PathBuf {
         self.path.join("artifacts").join(name)

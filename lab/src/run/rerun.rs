@@ -9,7 +9,7 @@ use super::options::{RerunOptions, TestOptions};
 use super::record::{self, RunDir};
 use crate::config::load::Project;
 use crate::config::scenario::Profile;
-use crate::plan::{Plan, Selection, plan};
+use crate::plan::{Plan, Selection, find_case, plan};
 
 /// The options and the plan that repeat a run, or one case of the latest run that has it.
 ///
@@ -23,11 +23,21 @@ pub fn rerun(
     options: &RerunOptions,
 ) -> Result<(TestOptions, Plan), RunError> {
     let wrong = |text: String| RunError::Rerun(text);
-    let (run, only) = find(runs, &options.what)?;
+    let (run, only) = match (find(runs, &options.what), options.seed) {
+        (Ok(found), _) => found,
+        (Err(_), Some(seed)) => return unrecorded(project, options, seed),
+        (Err(e), None) => return Err(e),
+    };
+    if options.seed.is_some() && only.is_none() {
+        return Err(wrong("--seed is for one case, not for a whole run".into()));
+    }
     let (records, _) = run.read().map_err(|e| wrong(format!("{}: {e}", run.name())))?;
-    let seeds = planned(&records, only.as_deref());
-    if seeds.is_empty() {
-        return Err(wrong(format!("run {} planned no such case", run.name())));
+    let mut seeds = planned(&records, only.as_deref());
+    match (seeds.is_empty(), options.seed) {
+        (true, Some(seed)) => return unrecorded(project, options, seed),
+        (true, None) => return Err(wrong(format!("run {} planned no such case", run.name()))),
+        (false, Some(seed)) => seeds.values_mut().for_each(|recorded| *recorded = seed),
+        (false, None) => {}
     }
     let selection = selection(&records, &seeds);
     let mut plan = plan(project, &selection).map_err(|e| wrong(e.to_string()))?;
@@ -40,6 +50,27 @@ pub fn rerun(
         return Err(wrong(format!("the project no longer has case {id}")));
     }
     Ok((test_options(options, selection, &records), plan))
+}
+
+/// A case that the latest run does not have: its seed is all that is needed.
+fn unrecorded(
+    project: &Project,
+    options: &RerunOptions,
+    seed: u64,
+) -> Result<(TestOptions, Plan), RunError> {
+    let found = find_case(project, &options.what, None, seed);
+    let mut plan = found.map_err(|e| RunError::Rerun(e.to_string()))?;
+    plan.cases.iter_mut().for_each(|case| case.seed = seed);
+    let selection = Selection {
+        kernels: plan.kernels.keys().cloned().collect(),
+        topologies: Vec::new(),
+        scenarios: Vec::new(),
+        profile: Profile::Soak,
+        repeat: 1,
+        seed,
+        shard: None,
+    };
+    Ok((test_options(options, selection, &[]), plan))
 }
 
 /// The run, and the case where `what` names one.

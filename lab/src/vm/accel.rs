@@ -95,9 +95,21 @@ async fn obstacle(
     if let Some(known) = Memory::load(cache).filter(|known| known.same_host(&key)) {
         return Ok((known.obstacle, true));
     }
-    let obstacle = run_canary(canary, cancel).await?;
-    Memory { obstacle: obstacle.clone(), ..key }.store(cache);
-    Ok((obstacle, false))
+    let found = run_canary(canary, cancel).await?;
+    // Silence may be the load of this minute; what QEMU itself said is true until the next boot.
+    if found.as_ref().is_none_or(|obstacle| obstacle.certain) {
+        Memory { obstacle: found.as_ref().map(|o| o.reason.clone()), ..key }.store(cache);
+    }
+    Ok((found.map(|obstacle| obstacle.reason), false))
+}
+
+/// What keeps KVM from running a guest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obstacle {
+    /// One line.
+    pub reason: String,
+    /// Whether QEMU said so; a guest that was merely silent may have been starved.
+    pub certain: bool,
 }
 
 /// What an earlier run found.
@@ -138,10 +150,11 @@ impl Memory {
 pub async fn run_canary(
     canary: &VmSpec,
     cancel: &CancellationToken,
-) -> Result<Option<String>, AccelError> {
+) -> Result<Option<Obstacle>, AccelError> {
+    let obstacle = |certain, reason| Ok(Some(Obstacle { reason, certain }));
     let dir = match tempfile::Builder::new().prefix("lab-kvm-").tempdir() {
         Ok(dir) => dir,
-        Err(e) => return Ok(Some(format!("no directory for the canary: {e}"))),
+        Err(e) => return obstacle(false, format!("no directory for the canary: {e}")),
     };
     let mut spec = canary.clone();
     spec.name = "kvm-canary".into();
@@ -156,9 +169,12 @@ pub async fn run_canary(
         Ok(()) => Ok(None),
         Err(VmError::Cancelled) => Err(AccelError::Cancelled),
         Err(VmError::InternalError { .. }) => {
-            Ok(Some("a guest under kvm stopped with internal-error".into()))
+            obstacle(true, "a guest under kvm stopped with internal-error".into())
         }
-        Err(e) => Ok(Some(format!("a guest under kvm did not run: {e}"))),
+        Err(e @ VmError::QemuExited { .. }) => {
+            obstacle(true, format!("a guest under kvm did not run: {e}"))
+        }
+        Err(e) => obstacle(false, format!("a guest under kvm did not run: {e}")),
     }
 }
 

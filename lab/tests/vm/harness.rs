@@ -46,13 +46,6 @@ impl Project {
         self
     }
 
-    /// Copies a shipped file, with one replacement that must apply.
-    pub(crate) fn copy(&self, path: &str, from: &str, to: &str) -> &Project {
-        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
-        assert!(text.contains(from), "{path} does not contain {from:?}");
-        self.write(path, &text.replacen(from, to, 1))
-    }
-
     /// `lab` in this project, not started. CI and LAB_* of the caller do not leak in.
     pub(crate) fn lab(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));

@@ -12,7 +12,7 @@ const SLEEP: &str = "summary = \"s\"\nlimits = { step = \"60s\", case = \"90s\" 
 fn sleeping(project: &Project) -> Child {
     project.write("scenarios/correctness/sleep.toml", SLEEP);
     let mut command = project.lab(&["test", "--topology", "1x2"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(120);
     loop {
         let log = project.latest_run().join("events.jsonl");
@@ -20,7 +20,10 @@ fn sleeping(project: &Project) -> Child {
         if text.contains("\"step_started\"") {
             return child;
         }
-        assert!(Instant::now() < deadline, "no step began: {text}");
+        if Instant::now() > deadline {
+            child.kill().and_then(|()| child.wait()).unwrap();
+            panic!("no step began: {text}");
+        }
         std::thread::sleep(Duration::from_millis(50));
     }
 }

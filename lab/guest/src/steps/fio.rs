@@ -139,7 +139,8 @@ fn arguments(step: &Step, seed: u64) -> Vec<String> {
         "--time_based=1".to_owned(),
         format!("--runtime={runtime_ms}ms"),
         "--allrandrepeat=1".to_owned(),
-        format!("--randseed={seed}"),
+        // fio reads a signed number.
+        format!("--randseed={}", seed >> 1),
         "--output-format=json+".to_owned(),
         "--eta=never".to_owned(),
     ];
@@ -189,7 +190,7 @@ mod tests {
             ramp_ms: 0,
         };
         let line = arguments(&step, 9).join(" ");
-        for part in ["--rw=randread", "--direct=1", "--runtime=1500ms", "--randseed=9"] {
+        for part in ["--rw=randread", "--direct=1", "--runtime=1500ms", "--randseed=4"] {
             assert!(line.contains(part), "{part} in {line}");
         }
         assert!(!line.contains("ramp_time"));
