@@ -109,10 +109,11 @@ impl Bench {
         // virtme-ng wants a terminal; `script` gives it one.
         let mut program =
             Program::new("script", ["-qefc", &shell_words::join(&words), "/dev/null"]);
-        let path = std::env::var("PATH").unwrap_or_default();
-        if let Some(dir) = &options.virtiofsd {
-            program.env.push(("PATH".into(), format!("{}:{path}", dir.display()).into()));
-        }
+        // virtme-ng looks for its own helpers and for virtiofsd in PATH.
+        let usual = std::env::var_os("PATH").unwrap_or_default();
+        let own = vng.parent().map(Path::to_owned).into_iter().chain(options.virtiofsd.clone());
+        let path = std::env::join_paths(own.chain(std::env::split_paths(&usual))).unwrap();
+        program.env.push(("PATH".into(), path));
         echo_ms(program, &nonce).await
     }
 }

@@ -24,7 +24,7 @@ fn unknown_names_are_answered_with_the_nearest() {
     project.write("scenarios/correctness/good.toml", GOOD);
     for (args, near) in [
         (["test", "--kernel", "stok"], "stock"),
-        (["test", "--topology", "2x3"], "2x2"),
+        (["test", "--topology", "2x22"], "2x2"),
         (["test", "--scenario", "correctness/god"], "correctness/good"),
     ] {
         let run = project.run(&args);

@@ -12,20 +12,16 @@ const SLEEP: &str = "summary = \"s\"\nlimits = { step = \"60s\", case = \"90s\" 
 fn sleeping(project: &Project) -> Child {
     project.write("scenarios/correctness/sleep.toml", SLEEP);
     let mut command = project.lab(&["test", "--topology", "1x2"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(120);
-    loop {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let began = || {
         let log = project.latest_run().join("events.jsonl");
-        let text = std::fs::read_to_string(log).unwrap_or_default();
-        if text.contains("\"step_started\"") {
-            return child;
-        }
-        if Instant::now() > deadline {
-            child.kill().and_then(|()| child.wait()).unwrap();
-            panic!("no step began: {text}");
-        }
+        std::fs::read_to_string(log).is_ok_and(|text| text.contains("\"step_started\""))
+    };
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !began() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(50));
     }
+    child
 }
 
 fn signal(child: &Child, signal: rustix::process::Signal) {
@@ -45,7 +41,7 @@ fn assert_no_qemu(project: &Project) {
 fn the_first_interrupt_ends_the_run_with_a_record() {
     let project = Project::new();
     let child = sleeping(&project);
-    assert_eq!(qemus_of(project.path()).len(), 1);
+    assert_eq!(qemus_of(project.path()).len(), 1, "a step sleeps in one VM");
     signal(&child, rustix::process::Signal::INT);
     let run = project.finish(child.wait_with_output().unwrap());
     assert_eq!(run.code, Some(130), "{}", run.all());
@@ -63,5 +59,5 @@ fn sigkill_leaves_no_qemu_and_a_readable_record() {
     assert_eq!(run.kind("case_started").len(), 1);
     assert!(run.kind("run_finished").is_empty());
     let report = project.run(&["report", "latest"]);
-    assert!(report.stdout.contains("not finished"), "{}", report.all());
+    assert!(report.stdout.contains("NOT FINISHED"), "{}", report.all());
 }

@@ -57,9 +57,10 @@ fn a_kernel_without_the_ring_fails_for_the_transport() {
 fn a_dropped_reply_hangs_with_the_stack_of_the_task() {
     let project = Project::new();
     let serve = SERVE.trim_end().to_owned()
-        + "\nfault = { drop-reply = { opcode = \"mkdir\", nth = 1 } }\n";
-    let text =
-        format!("summary = \"one reply is lost\"\nlimits = {{ step = \"2s\" }}\n{serve}\n{TREE}");
+        + "\nfault = { kind = \"drop-reply\", opcode = \"mkdir\", nth = 1 }\n";
+    let text = format!(
+        "summary = \"one reply is lost\"\nlimits = {{ step = \"3s\", call = \"1s\" }}\n{serve}\n{TREE}"
+    );
     project.write("scenarios/correctness/drop.toml", &text);
     let run = project.run(&["test", "--topology", "1x2"]);
     assert_eq!(run.code, Some(1), "{}", run.all());
