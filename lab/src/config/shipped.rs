@@ -3,13 +3,15 @@
 use super::problem::SourceFile;
 
 macro_rules! shipped {
-    ($($path:literal),* $(,)?) => {
-        const FILES: &[(&str, &str)] = &[$(($path, include_str!(concat!("../../../", $path)))),*];
+    ($name:ident: $($path:literal),* $(,)?) => {
+        const $name: &[(&str, &str)] = &[$(($path, include_str!(concat!("../../../", $path)))),*];
     };
 }
 
 shipped! {
+    FILES:
     "kernels/stock.toml",
+    "scenarios/correctness/tree-passthrough.toml",
     "scenarios/correctness/tree.toml",
     "scenarios/perf/randread.toml",
     "scenarios/placement/each-cpu.toml",
@@ -27,7 +29,26 @@ shipped! {
     "scenarios/topologies/spare.toml",
 }
 
-/// Every shipped file, sorted by path.
+shipped! {
+    SNAPSHOTS:
+    "snapshots/correctness/tree/any.snap",
+    "snapshots/placement/each-cpu/1x2@submitting-cpu.snap",
+    "snapshots/placement/each-cpu/1x4@submitting-cpu.snap",
+    "snapshots/placement/each-cpu/2x2@submitting-cpu.snap",
+    "snapshots/placement/each-cpu/2x4-interleaved@submitting-cpu.snap",
+    "snapshots/placement/each-cpu/2x4@submitting-cpu.snap",
+    "snapshots/placement/each-cpu/4x2@submitting-cpu.snap",
+    "snapshots/placement/each-cpu/memless@submitting-cpu.snap",
+    "snapshots/placement/each-cpu/smt@submitting-cpu.snap",
+    "snapshots/placement/each-cpu/spare@submitting-cpu.snap",
+}
+
+/// Every shipped snapshot: path below the root of a project, and text.
+pub fn snapshots() -> &'static [(&'static str, &'static str)] {
+    SNAPSHOTS
+}
+
+/// Every shipped configuration file, sorted by path.
 pub fn files() -> Vec<SourceFile> {
     FILES
         .iter()
@@ -40,19 +61,26 @@ mod tests {
     use super::*;
     use crate::config::load::load;
 
-    #[test]
-    fn every_file_of_the_checkout_is_shipped() {
+    /// Paths below `dirs` of the checkout with an extension, sorted.
+    fn checkout(dirs: &[&str], extension: &str) -> Vec<String> {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-        let mut found: Vec<String> = ["kernels", "scenarios"]
+        let mut found: Vec<String> = dirs
             .iter()
             .flat_map(|dir| walkdir::WalkDir::new(root.join(dir)))
             .map(|entry| entry.unwrap())
-            .filter(|entry| entry.path().extension().is_some_and(|e| e == "toml"))
+            .filter(|entry| entry.path().extension().is_some_and(|e| e == extension))
             .map(|entry| entry.path().strip_prefix(root).unwrap().display().to_string())
             .collect();
         found.sort();
+        found
+    }
+
+    #[test]
+    fn every_file_of_the_checkout_is_shipped() {
         let shipped: Vec<String> = files().into_iter().map(|file| file.path).collect();
-        assert_eq!(shipped, found);
+        assert_eq!(shipped, checkout(&["kernels", "scenarios"], "toml"));
+        let shipped: Vec<&str> = snapshots().iter().map(|(path, _)| *path).collect();
+        assert_eq!(shipped, checkout(&["snapshots"], "snap"));
     }
 
     /// Files damaged at random are refused with words of the reader, or still make sense.
@@ -88,7 +116,7 @@ mod tests {
         let project = load(&files()).unwrap_or_else(|e| panic!("{}", e.render(false)));
         assert_eq!(project.kernels.len(), 1);
         assert_eq!(project.topologies.len(), 9);
-        assert_eq!(project.scenarios.len(), 6);
+        assert_eq!(project.scenarios.len(), 7);
         let spare = &project.topologies["spare"];
         assert_eq!((spare.cpus, spare.max_cpus), (4, 8));
         assert_eq!(project.topologies["memless"].nodes[1].memory_bytes, 0);

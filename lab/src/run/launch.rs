@@ -18,6 +18,7 @@ use super::record::RunDir;
 use super::session::millis;
 use super::signals;
 use crate::config::kernel::KernelEntry;
+use crate::config::shipped;
 use crate::doctor::Check;
 use crate::host::paths::{Paths, PathsError};
 use crate::host::scratch::Scratch;
@@ -165,7 +166,10 @@ fn context(
     log: EventLog,
     cancel: CancellationToken,
 ) -> Result<Arc<Context>, RunError> {
-    let root = host.root.unwrap_or(host.paths.runs.as_path());
+    let snapshots = match host.root {
+        Some(root) => root.join("snapshots"),
+        None => own_snapshots(run_dir.path())?,
+    };
     Ok(Arc::new(Context {
         log: Arc::new(log),
         run_dir,
@@ -173,13 +177,24 @@ fn context(
         qemu: prepared.qemu.clone(),
         accel: prepared.accel,
         limits: Limits::new(prepared.accel, 1),
-        snapshots: root.join("snapshots"),
+        snapshots,
         strict: options.strict(),
         isolation: options.isolation,
         slots: Slots::for_host(&host.paths.cache.join("slots")),
         next_dir: AtomicU32::new(0),
         cancel,
     }))
+}
+
+/// Without a project, the shipped snapshots are what shipped scenarios are held to; what is new
+/// stays with the run.
+fn own_snapshots(run_dir: &Path) -> io::Result<PathBuf> {
+    for (path, text) in shipped::snapshots() {
+        let path = run_dir.join(path);
+        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        std::fs::write(path, text)?;
+    }
+    Ok(run_dir.join("snapshots"))
 }
 
 fn announce(
