@@ -31,6 +31,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
             hang::timeout(step, said.as_deref(), diagnosis.as_ref())
         }
         CaseEnd::BootTimeout { limit_ms, last } => boot_timeout(*limit_ms, last),
+        CaseEnd::BootEnded { last } => boot_ended(last),
         CaseEnd::StepFault { step, fault } => fault_finding(evidence, step, fault),
         CaseEnd::AgentLost { step, how } => {
             Finding::infra(format!("agent lost in step `{step}`: {how}"))
@@ -62,6 +63,14 @@ fn boot_timeout(limit_ms: u64, last: &[String]) -> Finding {
         None => format!("kernel did not come up in {limit_ms} ms and printed nothing"),
     };
     Finding::new(Verdict::Hang, Owner::Kernel, cause).because(last.iter().cloned())
+}
+
+/// The image and the lab's own binary are the same for every kernel: one that goes off before
+/// it reached them did not boot.
+fn boot_ended(last: &[String]) -> Finding {
+    let words = last.last().map_or("it printed nothing".into(), |l| format!("last line: {l}"));
+    let cause = format!("kernel did not boot: the guest went off by itself; {words}");
+    Finding::new(Verdict::Fail, Owner::Kernel, cause).because(last.iter().cloned())
 }
 
 fn mismatch(evidence: &Evidence<'_>) -> Option<Finding> {

@@ -71,6 +71,11 @@ pub enum CaseEnd {
         /// The end of the console.
         last: Vec<String>,
     },
+    /// A guest that was booted reset or powered off before its agent answered.
+    BootEnded {
+        /// The end of the console.
+        last: Vec<String>,
+    },
     /// The agent stopped answering, or answered with garbage.
     AgentLost {
         /// Step name, or what the agent was asked for.

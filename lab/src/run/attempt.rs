@@ -12,6 +12,7 @@ use super::resolved::scenario_json;
 use super::session::{Seen, Session, millis};
 use super::source::{self, Source};
 use crate::detect;
+use crate::host::slots::SlotError;
 use crate::judge::{CaseEnd, Evidence, Judgement, snapshot, store};
 
 use crate::kernel::Kernel;
@@ -41,16 +42,18 @@ pub(super) struct Attempt<'a> {
 /// What came of it.
 pub(super) struct Done {
     pub(super) judgement: Judgement,
-    pub(super) cancelled: bool,
     pub(super) duration: Duration,
     pub(super) dir: String,
 }
 
 impl Attempt<'_> {
-    /// Runs the attempt. Errors: the record cannot be written, which ends the run.
-    pub(super) async fn run(self) -> io::Result<Done> {
+    /// Runs the attempt; none when it was interrupted. Errors: the record cannot be written, which ends the run.
+    pub(super) async fn run(self) -> io::Result<Option<Done>> {
         let context = self.context;
         let slot = context.slots.acquire(SLOT_LIMIT, &context.cancel).await;
+        if matches!(slot, Err(SlotError::Cancelled)) {
+            return Ok(None);
+        }
         let begin = Instant::now();
         let dir = context.run_dir.create_case(&self.case.id, self.number)?;
         let sockets = context.socket_dir();
@@ -67,9 +70,11 @@ impl Attempt<'_> {
         };
         let _ = std::fs::remove_dir_all(&spec.dir);
         drop(slot);
-        let cancelled = seen.end == CaseEnd::Cancelled || context.cancel.is_cancelled();
+        if seen.end == CaseEnd::Cancelled || context.cancel.is_cancelled() {
+            return Ok(None);
+        }
         let judgement = self.judge(&dir, &seen, &console)?;
-        Ok(Done { judgement, cancelled, duration: begin.elapsed(), dir: dir.relative })
+        Ok(Some(Done { judgement, duration: begin.elapsed(), dir: dir.relative }))
     }
 
     /// The VM part: what was seen, and what the console of this VM said.

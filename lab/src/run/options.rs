@@ -75,7 +75,7 @@ impl TestOptions {
 /// Options of `lab rerun`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RerunOptions {
-    /// A run directory, its name, or a case id of the latest run.
+    /// A run directory, its name, or a case id: that of the newest run that has it.
     pub what: String,
     /// Seed of the one case named, instead of the recorded one.
     pub seed: Option<u64>,

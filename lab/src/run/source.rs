@@ -112,10 +112,13 @@ pub(super) async fn prepare(
 
 /// What an error of a cold boot means: a kernel that stays silent hangs.
 fn boot_end(error: VmError, console: &str) -> CaseEnd {
-    let VmError::NoAgent { limit } = error else { return end_of("boot", error) };
     let mut last: Vec<String> = console.lines().rev().take(LAST_LINES).map(Into::into).collect();
     last.reverse();
-    CaseEnd::BootTimeout { limit_ms: millis(limit), last }
+    match error {
+        VmError::NoAgent { limit } => CaseEnd::BootTimeout { limit_ms: millis(limit), last },
+        VmError::QemuExited { status, .. } if status.success() => CaseEnd::BootEnded { last },
+        other => end_of("boot", other),
+    }
 }
 
 fn tell(context: &Context, key: &Key, isolation: &str, reason: Option<String>, boot_ms: u64) {
