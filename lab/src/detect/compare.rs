@@ -13,16 +13,23 @@ pub struct Comparison<'a> {
     pub gone: Vec<&'a Fault>,
 }
 
-/// Compares by fingerprint. Consequences of other faults are left out: whether they show
+/// Compares by fingerprint; where a report was torn or mixed with another, by the functions that
+/// are left of it. Consequences of other faults are left out: whether they show
 /// depends on how long the kernel lived.
 pub fn compare<'a>(base: &'a [Fault], new: &'a [Fault]) -> Comparison<'a> {
     let (base, new) = (causes(base), causes(new));
     let has = |list: &[&Fault], fault: &Fault| {
-        list.iter().any(|other| other.fingerprint == fault.fingerprint)
+        list.iter().any(|other| alike(&other.fingerprint, &fault.fingerprint))
     };
     let gone = base.iter().copied().filter(|fault| !has(&new, fault)).collect();
     let (known, new) = new.into_iter().partition(|fault| has(&base, fault));
     Comparison { known, new, gone }
+}
+
+/// Whether one is the other, or its beginning.
+fn alike(a: &str, b: &str) -> bool {
+    let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
+    long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with(" < "))
 }
 
 fn causes(faults: &[Fault]) -> Vec<&Fault> {
@@ -61,6 +68,17 @@ mod tests {
         assert_eq!(titles(&seen.new), ["WARNING in c"]);
         assert_eq!(titles(&seen.gone), ["WARNING in b"]);
         assert_eq!(compare(&[], &[]), Comparison::default());
+    }
+
+    #[test]
+    fn a_torn_report_is_that_of_its_whole() {
+        let whole = warning("a", 1);
+        let torn: String = whole.lines().take(1).map(|l| format!("{l}\n")).collect();
+        let (whole, torn) = (scan(whole.as_bytes()), scan(torn.as_bytes()));
+        assert_ne!(whole[0].fingerprint, torn[0].fingerprint);
+        assert_eq!(compare(&whole, &torn).known.len(), 1);
+        assert_eq!(compare(&torn, &whole).known.len(), 1);
+        assert!(!alike("warning: a", "warning: ab < c"));
     }
 
     #[test]

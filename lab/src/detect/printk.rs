@@ -1,5 +1,8 @@
 //! The prefixes that printk puts before a message.
 
+/// Longest stamp or caller, bytes.
+const MAX_PREFIX: usize = 24;
+
 /// A message and who printed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Message<'l> {
@@ -21,10 +24,18 @@ pub(super) fn messages(line: &str) -> Vec<Message<'_>> {
 
 /// What follows `[   12.345678]`, when the text begins so.
 fn behind_stamp(text: &str) -> Option<&str> {
-    let (inside, rest) = text.strip_prefix('[')?.split_once(']')?;
+    let (inside, rest) = bracketed(text)?;
     let (seconds, micros) = inside.trim_start().split_once('.')?;
     let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
     (digits(seconds) && micros.len() == 6 && digits(micros)).then_some(rest)
+}
+
+/// What stands in the brackets that the text begins with, and what follows them. No further
+/// than a prefix reaches: a line of brackets alone must not cost the square of its length.
+fn bracketed(text: &str) -> Option<(&str, &str)> {
+    let text = text.strip_prefix('[')?;
+    let end = text.bytes().take(MAX_PREFIX).position(|b| b == b']')?;
+    Some((&text[..end], &text[end + 1..]))
 }
 
 /// Removes log level, stamp, caller (`[T12]`, `[    C1]`) and white space.
@@ -51,7 +62,7 @@ fn message(text: &str) -> Message<'_> {
 }
 
 fn behind_caller(text: &str) -> Option<(&str, &str)> {
-    let (inside, rest) = text.strip_prefix('[')?.split_once(']')?;
+    let (inside, rest) = bracketed(text)?;
     let caller = inside.trim_start();
     let number = caller.strip_prefix(['T', 'C'])?;
     (!number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())).then_some((caller, rest))

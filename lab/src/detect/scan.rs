@@ -109,7 +109,7 @@ impl Scanner<'_> {
             fits.iter().rev().copied().find(|i| want(&self.open[*i]))
         };
         let begun = |r: &Report| r.trace == Trace::Begun;
-        let by_text = if let Some(rip) = text.strip_prefix("RIP: ") {
+        let by_text = if let Some(rip) = text.strip_prefix("RIP: 0010:") {
             let function = symbol::first(rip);
             let named = function.and_then(|f| at(&|r| r.names(&f)));
             named.or_else(|| at(&|r| !r.has_rip()))
@@ -121,7 +121,12 @@ impl Scanner<'_> {
         } else if text.starts_with("---[ end ") {
             at(&|r| r.trace == Trace::Over && r.has_end_mark()).or_else(|| at(&begun))
         } else if let Some(function) = symbol::frame(text) {
-            at(&|r| r.names(&function)).or_else(|| at(&begun))
+            // A function that may be of either report would make both look new.
+            let either = fits.iter().filter(|i| begun(&self.open[**i])).count() > 1;
+            match at(&|r| r.names(&function)) {
+                None if either => return None,
+                named => named.or_else(|| at(&begun)),
+            }
         } else {
             at(&begun)
         };

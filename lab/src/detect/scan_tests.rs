@@ -1,3 +1,5 @@
+//! Scans of logs that are torn, mixed, noisy or hostile.
+
 use super::*;
 
 fn titles(log: &str) -> Vec<String> {
@@ -37,30 +39,49 @@ fn an_oops_is_one_fault_and_the_panic_after_it_is_linked() {
     assert!(!fault.lines.iter().any(|l| l.contains("RSP:")));
 }
 
+/// A warning on a CPU, line by line.
+fn warning(prefix: &str, name: &str, cpu: u32, taint: &str) -> Vec<String> {
+    [
+        "------------[ cut here ]------------".to_owned(),
+        format!("WARNING: x.c:1 at {name}+0x1/0x9, CPU#{cpu}: x/{cpu}"),
+        "Modules linked in:".to_owned(),
+        format!("CPU: {cpu} UID: 0 PID: 7 Comm: x {taint} 7.3.4 #1"),
+        format!("RIP: 0010:{name}+0x1/0x9"),
+        "Call Trace:".to_owned(),
+        format!(" caller_of_{name}+0x5/0x80"),
+        "---[ end trace 0000000000000000 ]---".to_owned(),
+    ]
+    .map(|text| format!("{prefix}{text}\n"))
+    .to_vec()
+}
+
+fn mixed(a: &[String], b: &[String]) -> String {
+    a.iter().zip(b).map(|(x, y)| format!("{x}{y}")).collect()
+}
+
 #[test]
 fn reports_of_two_cpus_are_told_apart_by_their_callers() {
-    let (a, b) = ("[    1.000000][    T7] ", "[    1.000000][    C1] ");
-    let lines = |prefix: &str, name: &str, n: u32| {
-        [
-            "------------[ cut here ]------------".to_owned(),
-            format!("WARNING: x.c:{n} at {name}+0x1/0x9, CPU#{n}: x/{n}"),
-            "Modules linked in:".to_owned(),
-            format!("RIP: 0010:{name}+0x1/0x9"),
-            "Call Trace:".to_owned(),
-            format!(" caller_of_{name}+0x5/0x80"),
-            "---[ end trace 0000000000000000 ]---".to_owned(),
-        ]
-        .map(|text| format!("{prefix}{text}\n"))
-    };
-    let (first, second) = (lines(a, "fuse_a", 0), lines(b, "fuse_b", 1));
-    let mixed: String = first.iter().zip(&second).map(|(x, y)| format!("{x}{y}")).collect();
-    let faults = scan(mixed.as_bytes());
+    let first = warning("[    1.000000][    T7] ", "fuse_a", 0, "Not tainted");
+    let second = warning("[    1.000000][    C1] ", "fuse_b", 1, "Not tainted");
+    let faults = scan(mixed(&first, &second).as_bytes());
     let prints: Vec<&str> = faults.iter().map(|f| f.fingerprint.as_str()).collect();
     assert_eq!(
         prints,
         ["warning: fuse_a < caller_of_fuse_a", "warning: fuse_b < caller_of_fuse_b"]
     );
     assert!(faults[0].lines.iter().skip(1).all(|l| l.contains("T7")), "{:?}", faults[0].lines);
+}
+
+#[test]
+fn without_callers_a_line_goes_to_the_report_that_it_fits() {
+    let first = warning("[    1.000000] ", "fuse_a", 0, "Tainted: G      D   ");
+    let second = warning("[    1.000000] ", "fuse_b", 1, "Tainted: G        W ");
+    let faults = scan((OOPS.to_owned() + &mixed(&first, &second)).as_bytes());
+    let seen: Vec<_> = faults[2..].iter().map(|f| (f.title.as_str(), f.follows)).collect();
+    // Only the first comes after the oops, as only the line of its CPU says so.
+    assert_eq!(seen, [("WARNING in fuse_a", Some(0)), ("WARNING in fuse_b", None)]);
+    let prints: Vec<&str> = faults[2..].iter().map(|f| f.fingerprint.as_str()).collect();
+    assert_eq!(prints, ["warning: fuse_a", "warning: fuse_b"]);
 }
 
 #[test]
@@ -121,13 +142,13 @@ fn a_fault_of_a_kernel_that_died_before_is_a_consequence() {
 
 #[test]
 fn a_hostile_console_is_bounded() {
-    let mut log = Vec::new();
+    let brackets = [b"[".repeat(4095), b"\n".to_vec()].concat();
+    let mut log = brackets.repeat(1024);
     for n in 0..10_000 {
         let name: String = format!("{n}").bytes().map(|b| char::from(b - b'0' + b'a')).collect();
         log.extend(format!("[    1.000000] BUG: {name} \u{1b}[2J\n").bytes());
         log.extend(b"\xff\xfe\x00\n");
     }
-    log.extend(b"[".repeat(1 << 20));
     let faults = scan(&log);
     assert_eq!(faults.len(), MAX_FAULTS);
     assert!(faults.iter().all(|f| f.lines.len() <= BEFORE + super::super::report::MAX_LINES));
