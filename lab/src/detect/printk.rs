@@ -34,6 +34,7 @@ fn behind_stamp(text: &str) -> Option<&str> {
 /// than a prefix reaches: a line of brackets alone must not cost the square of its length.
 fn bracketed(text: &str) -> Option<(&str, &str)> {
     let text = text.strip_prefix('[')?;
+    text.bytes().next().filter(|b| b.is_ascii_alphanumeric() || *b == b' ')?;
     let end = text.bytes().take(MAX_PREFIX).position(|b| b == b']')?;
     Some((&text[..end], &text[end + 1..]))
 }
