@@ -30,4 +30,17 @@ mod tests {
             assert!(!rule.has.is_empty() || !rule.starts.is_empty(), "{}", rule.name);
         }
     }
+
+    #[test]
+    fn no_wording_is_hidden_by_an_earlier_rule() {
+        let rules = rules();
+        for rule in &rules {
+            let starts = if rule.starts.is_empty() { &["x"][..] } else { rule.starts };
+            for start in starts {
+                let message = format!("{start}y{} z", rule.has);
+                let first = rules.iter().find(|r| r.rest(&message).is_some());
+                assert_eq!(first.map(|r| r.name), Some(rule.name), "{message}");
+            }
+        }
+    }
 }
