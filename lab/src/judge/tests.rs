@@ -27,7 +27,7 @@ fn a_splat_wins_over_every_other_end() {
         case.end = end;
         case.mismatch = Some("3 CPUs");
         case.console = b"[    1.000000] Kernel panic - not syncing: sysrq\n".to_vec();
-        is(&case, Verdict::Kernel, Owner::Kernel, "Kernel panic - not syncing: sysrq");
+        is(&case, Verdict::Kernel, Owner::Kernel, "kernel panic: sysrq");
         assert!(case.judge().evidence[0].contains("Kernel panic"));
     }
 }

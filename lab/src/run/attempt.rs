@@ -19,6 +19,7 @@ use crate::kernel::Kernel;
 use crate::plan::Case;
 use crate::vm::End;
 use crate::vm::argv::argv;
+use crate::vm::console::FILE_MAX;
 use crate::vm::machine::CONSOLE_LOG;
 use crate::vm::spec::VmSpec;
 
@@ -37,6 +38,21 @@ pub(super) struct Attempt<'a> {
     pub(super) image: &'a Path,
     pub(super) source: &'a Source,
     pub(super) number: u32,
+}
+
+/// What the console of one VM said, and how much of it was not kept.
+#[derive(Default)]
+struct Said {
+    text: String,
+    lost_bytes: u64,
+}
+
+impl Said {
+    /// The log of a VM that did not come up; it ends at its bound.
+    fn log(log: &[u8]) -> Said {
+        let lost_bytes = (log.len() as u64).saturating_sub(FILE_MAX);
+        Said { text: String::from_utf8_lossy(log).into_owned(), lost_bytes }
+    }
 }
 
 /// What came of it.
@@ -66,7 +82,7 @@ impl Attempt<'_> {
         })?;
         let (seen, console) = match &slot {
             Ok(_) => self.in_vm(&spec, &dir).await,
-            Err(e) => (Seen::only(CaseEnd::VmFailed { text: e.to_string() }), String::new()),
+            Err(e) => (Seen::only(CaseEnd::VmFailed { text: e.to_string() }), Said::default()),
         };
         let _ = std::fs::remove_dir_all(&spec.dir);
         drop(slot);
@@ -78,18 +94,18 @@ impl Attempt<'_> {
     }
 
     /// The VM part: what was seen, and what the console of this VM said.
-    async fn in_vm(&self, spec: &VmSpec, dir: &CaseDir) -> (Seen, String) {
+    async fn in_vm(&self, spec: &VmSpec, dir: &CaseDir) -> (Seen, Said) {
         if let Source::Broken { end, console } = self.source {
             let _ = std::fs::write(dir.console(), console);
-            return (Seen::only(end.clone()), String::from_utf8_lossy(console).into_owned());
+            return (Seen::only(end.clone()), Said::log(console));
         }
         let context = self.context;
         let machine = match self.source.machine(context, spec, &dir.path).await {
             Ok(machine) => machine,
             Err(e) => {
                 let console = std::fs::read(dir.path.join(CONSOLE_LOG)).unwrap_or_default();
-                let text = String::from_utf8_lossy(&console).into_owned();
-                return (Seen::only(self.source.failed(e, &text)), text);
+                let said = Said::log(&console);
+                return (Seen::only(self.source.failed(e, &said.text)), said);
             }
         };
         let session = Session {
@@ -106,11 +122,12 @@ impl Attempt<'_> {
         }
         let console = Arc::clone(machine.console());
         machine.end(End::Quit).await;
-        (seen, console.text())
+        (seen, Said { text: console.text(), lost_bytes: console.lost_bytes() })
     }
 
-    fn judge(&self, dir: &CaseDir, seen: &Seen, console: &str) -> io::Result<Judgement> {
-        let text = self.source.boot_console() + console;
+    fn judge(&self, dir: &CaseDir, seen: &Seen, said: &Said) -> io::Result<Judgement> {
+        let (boot, boot_lost_bytes) = self.source.boot_console();
+        let text = boot + &said.text;
         let faults = detect::scan(text.as_bytes());
         let (scenario, topology) = (&self.case.scenario, &self.case.topology);
         let wanted = snapshot::wanted(scenario, topology, self.policy());
@@ -129,6 +146,8 @@ impl Attempt<'_> {
             final_stats: &seen.final_stats,
             end: &seen.end,
             faults: &faults,
+            console_lost_bytes: boot_lost_bytes + said.lost_bytes,
+            today: jiff::tz::TimeZone::UTC.to_datetime(jiff::Timestamp::now()).date(),
             taint_before: seen.facts.as_ref().map(|f| f.tainted),
             taint_after: seen.taint_after,
             topology_mismatch: seen.topology_mismatch.as_deref(),

@@ -144,10 +144,14 @@ impl Source {
     }
 
     /// What the boot printed before the case began: judged with every case that starts there.
-    pub(super) fn boot_console(&self) -> String {
+    /// With the number of bytes that were not kept.
+    pub(super) fn boot_console(&self) -> (String, u64) {
         match self {
-            Source::Template(template) => template.console().text(),
-            _ => String::new(),
+            Source::Template(template) => {
+                let console = template.console();
+                (console.text(), console.lost_bytes())
+            }
+            _ => (String::new(), 0),
         }
     }
 

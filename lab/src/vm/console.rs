@@ -89,6 +89,11 @@ impl Console {
         lock(&self.shared).capture.text()
     }
 
+    /// Bytes that are missing from [`Console::text`].
+    pub fn lost_bytes(&self) -> u64 {
+        lock(&self.shared).capture.lost()
+    }
+
     /// Bytes printed so far.
     pub fn total(&self) -> u64 {
         lock(&self.shared).capture.total()
