@@ -15,7 +15,7 @@ use lab::vm::qemu::Qemu;
 use lab::vm::qmp::{QmpError, QmpEvent};
 use lab::vm::spec::{Accel, Ram, VmSpec};
 use lab::vm::template::Template;
-use lab::vm::{End, Ended, Limits, VmError};
+use lab::vm::{End, Ended, Limits, Slowdown, VmError};
 use lab_proto::message::{Command, Reply};
 use tokio_util::sync::CancellationToken;
 
@@ -24,13 +24,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Limits that a good VM keeps even on a busy machine; each test shortens the one it runs into.
 const LIMITS: Limits = Limits {
+    slowdown: Slowdown::NONE,
     connect: LONG,
     greeting: LONG,
     command: LONG,
     boot: LONG,
+    silence: LONG,
     wake: LONG,
     request: LONG,
     state: LONG,
+    sysrq: LONG,
+    vmcore: LONG,
     end: LONG,
 };
 

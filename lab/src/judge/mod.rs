@@ -2,6 +2,7 @@
 
 mod completed;
 mod decide;
+pub mod dump;
 mod equal;
 pub mod evidence;
 pub mod exit;

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::context::Context;
 use super::events::Event;
+use super::heard::Heard;
 use super::record::CaseDir;
 use super::resolved::scenario_json;
 use super::session::{Seen, Session, end_of, millis};
 use super::source::{self, Source};
-use crate::detect;
 use crate::judge::{CaseEnd, Evidence, Judgement, snapshot, store};
 
 use crate::kernel::Kernel;
@@ -20,9 +20,6 @@ use crate::vm::End;
 use crate::vm::argv::argv;
 use crate::vm::machine::CONSOLE_LOG;
 use crate::vm::spec::VmSpec;
-
-/// Longest wait for a VM slot: other runs may be long.
-pub(super) const SLOT_LIMIT: Duration = Duration::from_secs(3600);
 
 /// How long a guest that lost its agent may take to end by itself, so that a panic wins over
 /// the lost connection.
@@ -50,50 +47,53 @@ impl Attempt<'_> {
     /// Runs the attempt. Errors: the record cannot be written, which ends the run.
     pub(super) async fn run(self) -> io::Result<Done> {
         let context = self.context;
-        let slot = context.slots.acquire(SLOT_LIMIT, &context.cancel).await;
+        let slot = context.slot(&self.case.topology).await;
         let begin = Instant::now();
         let dir = context.run_dir.create_case(&self.case.id, self.number)?;
         let sockets = context.socket_dir();
         let spec = source::spec(context, self.kernel, self.image, self.case, sockets);
-        write_inputs(&dir, self.case, &spec)?;
+        let factor = context.limits(self.kernel).slowdown.factor();
+        write_inputs(&dir, self.case, &spec, factor)?;
         context.log.emit(Event::CaseStarted {
             case: self.case.id.clone(),
             attempt: self.number,
             dir: dir.relative.clone(),
         })?;
-        let (seen, console) = match &slot {
+        let (seen, heard) = match &slot {
             Ok(_) => self.in_vm(&spec, &dir).await,
-            Err(e) => (Seen::only(CaseEnd::VmFailed { text: e.to_string() }), String::new()),
+            Err(e) => (Seen::only(CaseEnd::VmFailed { text: e.to_string() }), Heard::default()),
         };
         let _ = std::fs::remove_dir_all(&spec.dir);
         drop(slot);
         let cancelled = seen.end == CaseEnd::Cancelled || context.cancel.is_cancelled();
-        let judgement = self.judge(&dir, &seen, &console)?;
+        let judgement = self.judge(&dir, &seen, &heard)?;
         Ok(Done { judgement, cancelled, duration: begin.elapsed(), dir: dir.relative })
     }
 
     /// The VM part: what was seen, and what the console of this VM said.
-    async fn in_vm(&self, spec: &VmSpec, dir: &CaseDir) -> (Seen, String) {
+    async fn in_vm(&self, spec: &VmSpec, dir: &CaseDir) -> (Seen, Heard) {
         if let Source::Broken { end, console } = self.source {
             let _ = std::fs::write(dir.console(), console);
-            return (Seen::only(end.clone()), String::from_utf8_lossy(console).into_owned());
+            let text = String::from_utf8_lossy(console).into_owned();
+            return (Seen::only(end.clone()), Heard::unasked(text));
         }
         let context = self.context;
-        let machine = match self.source.machine(context, spec, &dir.path).await {
+        let limits = context.limits(self.kernel);
+        let machine = match self.source.machine(context, spec, &limits, &dir.path).await {
             Ok(machine) => machine,
             Err(e) => {
                 let console = std::fs::read(dir.path.join(CONSOLE_LOG)).unwrap_or_default();
                 let text = String::from_utf8_lossy(&console).into_owned();
-                return (Seen::only(end_of("boot", e)), text);
+                return (Seen::only(end_of("boot", e)), Heard::unasked(text));
             }
         };
         let session = Session {
             case: self.case,
             machine: &machine,
-            limits: context.limits,
-            slowdown: context.accel.slowdown(),
+            limits,
             log: &context.log,
             cancel: &context.cancel,
+            vmcore: context.vmcore.then(|| dir.vmcore()),
         };
         let seen = session.run().await;
         if matches!(seen.end, CaseEnd::AgentLost { .. }) {
@@ -101,16 +101,22 @@ impl Attempt<'_> {
         }
         let console = Arc::clone(machine.console());
         machine.end(End::Quit).await;
-        (seen, console.text())
+        let heard = match &seen.escalation {
+            Some(escalation) => Heard::escalated(escalation, &console.text()),
+            None => Heard::unasked(console.text()),
+        };
+        (seen, heard)
     }
 
-    fn judge(&self, dir: &CaseDir, seen: &Seen, console: &str) -> io::Result<Judgement> {
-        let text = self.source.boot_console() + console;
-        let faults = detect::scan(text.as_bytes());
+    fn judge(&self, dir: &CaseDir, seen: &Seen, heard: &Heard) -> io::Result<Judgement> {
+        let faults = heard.faults(&self.source.boot_console());
         let (scenario, topology) = (&self.case.scenario, &self.case.topology);
         let wanted = snapshot::wanted(scenario, topology, self.policy());
         let snapshots = store::load(&self.context.snapshots, &wanted);
         write_json(&dir.observations(), &seen.observations)?;
+        if let Some(escalation) = &seen.escalation {
+            write_json(&dir.escalation(), &escalation.asked)?;
+        }
         if let CaseEnd::StepTimeout { diagnosis: Some(diagnosis), .. } = &seen.end {
             write_json(&dir.diagnosis(), diagnosis)?;
         }
@@ -163,11 +169,11 @@ impl Attempt<'_> {
 }
 
 /// What is known before the VM is started: enough to run the case again by hand.
-fn write_inputs(dir: &CaseDir, case: &Case, spec: &VmSpec) -> io::Result<()> {
+fn write_inputs(dir: &CaseDir, case: &Case, spec: &VmSpec, slowdown: u32) -> io::Result<()> {
     let mut words = vec![spec.qemu.display().to_string()];
     words.extend(argv(spec));
     std::fs::write(dir.qemu_cmd(), shell_words::join(&words) + "\n")?;
-    let json = scenario_json(&case.scenario, case.seed, spec.accel.slowdown());
+    let json = scenario_json(&case.scenario, case.seed, slowdown);
     std::fs::write(dir.scenario(), json)
 }
 

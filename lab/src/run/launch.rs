@@ -15,6 +15,7 @@ use super::log::EventLog;
 use super::options::TestOptions;
 use super::prepare::{self, Prepared};
 use super::record::RunDir;
+use super::retain::{self, Keep};
 use super::session::millis;
 use super::signals;
 use crate::config::kernel::KernelEntry;
@@ -30,8 +31,8 @@ use crate::judge::verdict::{Tally, Verdict};
 use crate::kernel::KernelError;
 use crate::plan::Plan;
 use crate::report::Reporter;
+use crate::vm::VmError;
 use crate::vm::accel::AccelError;
-use crate::vm::{Limits, VmError};
 
 /// Where a run happens and whom it tells.
 pub struct Host<'a> {
@@ -41,6 +42,8 @@ pub struct Host<'a> {
     pub root: Option<&'a Path>,
     /// QEMU program, where another than the one in PATH was named.
     pub qemu: Option<PathBuf>,
+    /// How many runs are kept.
+    pub keep: Keep,
     /// Takes lines about what takes long or was decided.
     pub tell: &'a (dyn Fn(&str) + Send + Sync),
 }
@@ -135,6 +138,12 @@ async fn run(
     };
     let run_dir = RunDir::create(&host.paths.runs)?;
     let mut log = EventLog::create(run_dir.path())?;
+    // Old runs that cannot be removed are no reason not to make a new one.
+    let removed = retain::prune(&host.paths.runs, host.keep).unwrap_or_default();
+    if removed.runs > 0 {
+        let mib = removed.bytes >> 20;
+        (host.tell)(&format!("removed the {} oldest runs, {mib} MiB", removed.runs));
+    }
     for reporter in reporters(run_dir.path())? {
         log = log.with_reporter(reporter);
     }
@@ -176,12 +185,12 @@ fn context(
         scratch: Scratch::new()?,
         qemu: prepared.qemu.clone(),
         accel: prepared.accel,
-        limits: Limits::new(prepared.accel, 1),
         snapshots,
         strict: options.strict(),
         isolation: options.isolation,
         slots: Slots::for_host(&host.paths.cache.join("slots")),
         next_dir: AtomicU32::new(0),
+        vmcore: options.vmcore,
         cancel,
     }))
 }

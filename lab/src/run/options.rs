@@ -55,6 +55,8 @@ pub struct TestOptions {
     pub format: Format,
     /// JUnit file to write.
     pub junit: Option<PathBuf>,
+    /// Keep the memory of a guest that hangs, for crash and drgn.
+    pub vmcore: bool,
     /// Show the plan and the QEMU commands, start nothing.
     pub dry_run: bool,
     /// Install what is missing first.

@@ -124,6 +124,7 @@ fn test_options(options: &RerunOptions, selection: Selection, records: &[Record]
         fail_fast: false,
         format: options.format,
         junit: None,
+        vmcore: false,
         dry_run: false,
         setup: false,
         ci: strict,
