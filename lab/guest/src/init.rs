@@ -13,7 +13,7 @@ const SYSCTLS: [(&str, &str); 5] = [
     ("kernel/sysrq", "1"),
     // An NMI is the host's last question to a guest that is silent: all CPUs shall answer.
     ("kernel/unknown_nmi_panic", "1"),
-    ("kernel/panic_print", "64"),
+    ("kernel/panic_sys_info", "all_bt"),
     ("kernel/printk", "7 4 1 7"),
     // The default drops all but ten lines in five seconds, markers included.
     ("kernel/printk_devkmsg", "on"),

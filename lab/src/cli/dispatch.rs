@@ -123,6 +123,13 @@ fn run(found: &Found, cwd: &Path, options: &TestOptions) -> Result<ExitCode, Fai
 
 fn again(found: &Found, cwd: &Path, options: &RerunOptions) -> Result<ExitCode, Failure> {
     let paths = paths(found, cwd)?;
+    if options.resume {
+        let resumed = lab::run::resume(&found.project, &paths.runs, options)?;
+        let (options, plan, earlier) = resumed;
+        let reporters = |dir: &Path| reporters::live(options.format, None, dir);
+        let code = lab::run::go_on(&host(found, &paths)?, &options, &plan, earlier, &reporters)?;
+        return Ok(ExitCode::from(code));
+    }
     let (options, plan) = lab::run::rerun(&found.project, &paths.runs, options)?;
     execute(&host(found, &paths)?, &options, &plan)
 }

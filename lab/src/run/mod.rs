@@ -16,6 +16,7 @@ pub mod project;
 pub mod record;
 mod rerun;
 mod resolved;
+mod resume;
 pub mod retain;
 mod session;
 mod signals;
@@ -28,7 +29,8 @@ mod doc;
 pub(crate) mod samples;
 
 pub use dry::dry_run;
-pub use launch::{Host, RunError, doctor, test};
+pub use launch::{Host, RunError, doctor, go_on, test};
 pub use rerun::rerun;
 pub use resolved::scenario_json;
+pub use resume::{Earlier, resume};
 pub use retain::Keep;

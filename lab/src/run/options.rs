@@ -79,6 +79,8 @@ impl TestOptions {
 pub struct RerunOptions {
     /// A run directory, its name, or a case id of the latest run.
     pub what: String,
+    /// Go on with the run instead: only what has not finished, in the same record.
+    pub resume: bool,
     /// Seed of the one case named, instead of the recorded one.
     pub seed: Option<u64>,
     /// Accelerator.
