@@ -92,10 +92,10 @@ impl Session<'_> {
 
     /// Facts and layout, before anything is tested.
     async fn look_around(&self, seen: &mut Seen) -> Result<(), CaseEnd> {
-        if let Reply::Facts(facts) = self.ask(Command::Facts, "facts").await? {
+        if let Reply::Facts(facts) = self.ask(Command::Facts, "facts", seen).await? {
             seen.facts = Some(facts);
         }
-        if let Reply::Topology(report) = self.ask(Command::Topology, "topology").await? {
+        if let Reply::Topology(report) = self.ask(Command::Topology, "topology", seen).await? {
             seen.topology_mismatch = layout::mismatch(&self.case.topology, &report);
         }
         Ok(())
@@ -132,14 +132,14 @@ impl Session<'_> {
             Ok(Reply::Observed(observation)) => Ok(observation),
             Ok(_) => Err(self.lost(&named.name, "the agent answered another question")),
             Err(VmError::Agent(AgentError::Timeout { .. })) => {
-                Err(self.hang(named, None, seen).await)
+                Err(self.hang(&named.name, None, seen).await)
             }
             Err(e @ VmError::Silent { .. }) => {
-                Err(self.hang(named, Some(e.to_string()), seen).await)
+                Err(self.hang(&named.name, Some(e.to_string()), seen).await)
             }
             // The guest noticed first, and the task still waits.
             Err(VmError::Agent(AgentError::Fault(f))) if f.kind == FaultKind::Hang => {
-                Err(self.hang(named, Some(f.text), seen).await)
+                Err(self.hang(&named.name, Some(f.text), seen).await)
             }
             Err(e) => Err(self.failed(&named.name, e)),
         }
@@ -161,7 +161,7 @@ impl Session<'_> {
     }
 
     /// Where everything waits, while it still does.
-    async fn hang(&self, step: &NamedStep, said: Option<String>, seen: &mut Seen) -> CaseEnd {
+    async fn hang(&self, step: &str, said: Option<String>, seen: &mut Seen) -> CaseEnd {
         let memory = self.case.topology.memory_bytes();
         let questions = Questions {
             machine: self.machine,
@@ -174,7 +174,7 @@ impl Session<'_> {
         if self.cancel.is_cancelled() {
             return CaseEnd::Cancelled;
         }
-        CaseEnd::StepTimeout { step: step.name.clone(), said, diagnosis }
+        CaseEnd::StepTimeout { step: step.into(), said, diagnosis }
     }
 
     async fn fetch_artifact(
@@ -199,21 +199,27 @@ impl Session<'_> {
 
     /// Telemetry of what is still mounted, and a console that is known to be drained.
     async fn settle(&self, seen: &mut Seen) -> Result<(), CaseEnd> {
-        if let Reply::Stats(stats) = self.ask(Command::Stats, "stats").await? {
+        if let Reply::Stats(stats) = self.ask(Command::Stats, "stats", seen).await? {
             seen.final_stats = stats;
         }
         let marker = format!("lab-end-{:016x}", self.case.seed);
         let mark = Command::Mark { marker: marker.clone() };
-        if let Reply::Marked { tainted } = self.ask(mark, "mark").await? {
+        if let Reply::Marked { tainted } = self.ask(mark, "mark", seen).await? {
             seen.taint_after = Some(tainted);
         }
         let drained = self.machine.console().wait_for(&marker, self.limits.request).await;
         drained.map(|_| ()).map_err(|e| self.lost("mark", &e.to_string()))
     }
 
-    async fn ask(&self, command: Command, what: &str) -> Result<Reply, CaseEnd> {
-        let reply = self.machine.request(command, self.limits.request, self.cancel).await;
-        reply.map_err(|e| self.failed(what, e))
+    async fn ask(&self, command: Command, what: &str, seen: &mut Seen) -> Result<Reply, CaseEnd> {
+        match self.machine.request(command, self.limits.request, self.cancel).await {
+            Ok(reply) => Ok(reply),
+            // The agent may hang for the same reason as any other task.
+            Err(VmError::Agent(AgentError::Timeout { .. })) => {
+                Err(self.hang(what, None, seen).await)
+            }
+            Err(e) => Err(self.failed(what, e)),
+        }
     }
 
     fn lost(&self, step: &str, how: &str) -> CaseEnd {
