@@ -12,7 +12,10 @@ fn lab(dir: &Path) -> Command {
             command.env_remove(name);
         }
     }
-    command.env_remove("CLICOLOR_FORCE").env_remove("CI").current_dir(dir);
+    for name in ["CLICOLOR", "CLICOLOR_FORCE", "NO_COLOR", "CI"] {
+        command.env_remove(name);
+    }
+    command.current_dir(dir);
     command
 }
 

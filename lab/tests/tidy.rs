@@ -18,7 +18,7 @@ const PURE: [&str; 6] = [
 ];
 
 /// Thin files inside pure places that do the reading and writing for them.
-const IO_EDGES: [&str; 2] = ["lab/src/config/find.rs", "lab/src/judge/snapshot_io.rs"];
+const IO_EDGES: [&str; 1] = ["lab/src/judge/store.rs"];
 
 const TOP_LEVEL: [&str; 8] =
     ["Cargo.lock", "Cargo.toml", "README.md", "images", "kernels", "lab", "scenarios", "snapshots"];
@@ -52,6 +52,10 @@ fn is_rust(source: &Source) -> bool {
     source.path.ends_with(".rs")
 }
 
+fn is_test(source: &Source) -> bool {
+    source.path.ends_with("_tests.rs")
+}
+
 fn too_long(s: &Source) -> Vec<String> {
     let lines = s.text.lines().count();
     let long = is_rust(s) && lines > MAX_FILE_LINES;
@@ -67,7 +71,8 @@ fn no_header(s: &Source) -> Vec<String> {
 
 /// Functions by indentation, which rustfmt guarantees.
 fn long_functions(s: &Source) -> Vec<String> {
-    if !is_rust(s) {
+    // Tests with snapshots inside them are as long as what they show.
+    if !is_rust(s) || is_test(s) {
         return Vec::new();
     }
     let lines: Vec<&str> = s.text.lines().collect();
@@ -105,7 +110,7 @@ fn unfinished(s: &Source) -> Vec<String> {
         concat!("unimplemented", "!("),
         concat!("#[ig", "nore"),
         concat!("FIX", "ME"),
-        concat!("X", "XX"),
+        concat!("// X", "XX"),
     ];
     lines_with(s, |l| is_rust(s) && marks.iter().any(|m| l.contains(m)), "unfinished")
 }
@@ -149,7 +154,7 @@ fn foreign_hosts_and_paths(s: &Source) -> Vec<String> {
 }
 
 fn trailing_space(s: &Source) -> Vec<String> {
-    let checked = [".rs", ".toml", ".md"].iter().any(|e| s.path.ends_with(e));
+    let checked = [".rs", ".toml", ".md"].iter().any(|e| s.path.ends_with(e)) && !is_test(s);
     lines_with(s, |l| checked && l.ends_with([' ', '\t']), "trailing white space")
 }
 

@@ -12,7 +12,7 @@ pub(super) fn live(
     junit: Option<&Path>,
     dir: &Path,
 ) -> io::Result<Vec<Box<dyn Reporter>>> {
-    make(format, junit, dir, io::stderr().is_terminal())
+    make(format, junit, dir, Some(io::stderr().is_terminal()))
 }
 
 /// The reporters of a run that is over: no bar.
@@ -21,21 +21,24 @@ pub(super) fn replayed(
     junit: Option<&Path>,
     dir: &Path,
 ) -> io::Result<Vec<Box<dyn Reporter>>> {
-    make(format, junit, dir, false)
+    make(format, junit, dir, None)
 }
 
+/// `live` tells of a run that goes on whether it may show a bar.
 fn make(
     format: Format,
     junit: Option<&Path>,
     dir: &Path,
-    bar: bool,
+    live: Option<bool>,
 ) -> io::Result<Vec<Box<dyn Reporter>>> {
     let out: Box<dyn Write + Send> = Box::new(anstream::stdout());
     let sink = Sink::new(out);
     let mut made: Vec<Box<dyn Reporter>> = vec![match format {
         // The stream strips colours where they are not wanted.
         Format::Human => {
-            Box::new(Terminal::new(sink, Options { color: true, bar, run_dir: dir.to_owned() }))
+            let (bar, quiet_notes) = (live.unwrap_or(false), live.is_some());
+            let run_dir = dir.to_owned();
+            Box::new(Terminal::new(sink, Options { color: true, bar, quiet_notes, run_dir }))
         }
         Format::Ktap => Box::new(Ktap::new(sink)),
         Format::Jsonl => Box::new(Jsonl::new(sink)),

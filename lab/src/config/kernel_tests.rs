@@ -1,3 +1,5 @@
+//! Kernel entries: what is read, and what is refused with which words.
+
 use super::*;
 use crate::config::problem::ConfigErrors;
 

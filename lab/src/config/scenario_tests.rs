@@ -1,3 +1,5 @@
+//! Scenarios: what is read, and what is refused with which words.
+
 use insta::assert_snapshot;
 use lab_proto::server::{FileSystem, ServerFault, Transport};
 use lab_proto::step::Step;

@@ -1,3 +1,5 @@
+//! Topologies: what is read, and what is refused with which words.
+
 use insta::assert_snapshot;
 
 use super::*;

@@ -30,6 +30,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
         CaseEnd::StepTimeout { step, said, diagnosis } => {
             hang::timeout(step, said.as_deref(), diagnosis.as_ref())
         }
+        CaseEnd::BootTimeout { limit_ms, last } => boot_timeout(*limit_ms, last),
         CaseEnd::StepFault { step, fault } => fault_finding(evidence, step, fault),
         CaseEnd::AgentLost { step, how } => {
             Finding::infra(format!("agent lost in step `{step}`: {how}"))
@@ -52,6 +53,15 @@ fn splat(evidence: &Evidence<'_>) -> Option<Finding> {
             .because(first.lines.iter().cloned())
             .because(later),
     )
+}
+
+/// A kernel that neither comes up nor says why hangs, as far as anybody can see.
+fn boot_timeout(limit_ms: u64, last: &[String]) -> Finding {
+    let cause = match last.last() {
+        Some(line) => format!("kernel did not come up in {limit_ms} ms; its last line: {line}"),
+        None => format!("kernel did not come up in {limit_ms} ms and printed nothing"),
+    };
+    Finding::new(Verdict::Hang, Owner::Kernel, cause).because(last.iter().cloned())
 }
 
 fn mismatch(evidence: &Evidence<'_>) -> Option<Finding> {

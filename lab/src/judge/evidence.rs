@@ -64,6 +64,13 @@ pub enum CaseEnd {
         /// Why.
         fault: Fault,
     },
+    /// A kernel that was booted did not bring the agent up within the limit.
+    BootTimeout {
+        /// The limit, milliseconds.
+        limit_ms: u64,
+        /// The end of the console.
+        last: Vec<String>,
+    },
     /// The agent stopped answering, or answered with garbage.
     AgentLost {
         /// Step name, or what the agent was asked for.

@@ -17,6 +17,7 @@ fn a_splat_wins_over_every_other_end() {
         CaseEnd::AgentLost { step: "serve".into(), how: "end of stream".into() },
         CaseEnd::StepTimeout { step: "serve".into(), said: None, diagnosis: None },
         CaseEnd::VmFailed { text: "QEMU died".into() },
+        CaseEnd::BootTimeout { limit_ms: 9, last: vec![] },
         CaseEnd::GuestPoweredOff,
         CaseEnd::Cancelled,
     ];
@@ -43,6 +44,8 @@ fn ends_without_a_splat_have_their_owners() {
     is(&case, Verdict::Infra, Owner::Lab, "in step `serve`");
     case.end = CaseEnd::StepTimeout { step: "serve".into(), said: None, diagnosis: None };
     is(&case, Verdict::Hang, Owner::Kernel, "step `serve` did not end");
+    case.end = CaseEnd::BootTimeout { limit_ms: 60_000, last: vec!["smpboot: CPU1".into()] };
+    is(&case, Verdict::Hang, Owner::Kernel, "in 60000 ms; its last line: smpboot: CPU1");
     case.end = CaseEnd::Cancelled;
     assert_eq!(case.short().0, Verdict::Skip { reason: "interrupted".into() });
     case.mismatch = Some("3 CPUs");

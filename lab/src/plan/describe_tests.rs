@@ -1,3 +1,5 @@
+//! Cases as text.
+
 use crate::config::load::load;
 use crate::config::scenario::Profile;
 use crate::config::shipped;

@@ -28,6 +28,8 @@ pub struct Options {
     pub color: bool,
     /// Whether standard error is a terminal and shall show a bar.
     pub bar: bool,
+    /// Whether notes are left out: a run that goes on has told them on standard error.
+    pub quiet_notes: bool,
     /// The run's directory, put before the directories of cases.
     pub run_dir: PathBuf,
 }
@@ -181,6 +183,7 @@ impl Reporter for Terminal {
             Event::CaseFinished { case, .. } => {
                 self.fold.case(case).and_then(|case| self.case_line(case))
             }
+            Event::Note { .. } if self.options.quiet_notes => None,
             Event::Note { text } => Some(format!("{:>9} {}", "note", clip(text, 400))),
             Event::VmReady { kernel, topology, reason: Some(reason), .. } => Some(format!(
                 "{:>9} {} {} boots each case: {}",

@@ -32,7 +32,7 @@ impl Page {
 
 fn terminal(records: &[Record], color: bool) -> String {
     let page = Page::default();
-    let options = Options { color, bar: false, run_dir: "runs/r1".into() };
+    let options = Options { color, run_dir: "runs/r1".into(), ..Options::default() };
     replay(records, None, &mut Terminal::new(page.sink(), options));
     page.text()
 }

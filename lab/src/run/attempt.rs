@@ -10,7 +10,7 @@ use super::events::Event;
 use super::heard::Heard;
 use super::record::CaseDir;
 use super::resolved::scenario_json;
-use super::session::{Seen, Session, end_of, millis};
+use super::session::{Seen, Session, millis};
 use super::source::{self, Source};
 use crate::judge::{CaseEnd, Evidence, Judgement, snapshot, store};
 
@@ -84,7 +84,7 @@ impl Attempt<'_> {
             Err(e) => {
                 let console = std::fs::read(dir.path.join(CONSOLE_LOG)).unwrap_or_default();
                 let text = String::from_utf8_lossy(&console).into_owned();
-                return (Seen::only(end_of("boot", e)), Heard::unasked(text));
+                return (Seen::only(self.source.failed(e, &text)), Heard::unasked(text));
             }
         };
         let session = Session {

@@ -25,7 +25,8 @@ pub fn dry_run(host: &Host<'_>, plan: &Plan) -> Vec<String> {
         }
         last = command;
     }
-    lines.push(format!("{} cases planned, nothing started", plan.cases.len()));
+    let word = if plan.cases.len() == 1 { "case" } else { "cases" };
+    lines.push(format!("{} {word} planned, nothing started", plan.cases.len()));
     lines
 }
 

@@ -287,6 +287,9 @@ fn announce(
         strict: context.strict,
         host: host_line(),
     })?;
+    for text in prepared.accel_note.iter().cloned() {
+        log.emit(Event::Note { text })?;
+    }
     for case in &plan.cases {
         log.emit(Event::CasePlanned {
             case: case.id.clone(),

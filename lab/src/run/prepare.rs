@@ -23,6 +23,8 @@ use crate::vm::spec::{Accel, Ram, VmSpec};
 pub(super) struct Prepared {
     pub(super) qemu: Qemu,
     pub(super) accel: Accel,
+    /// Why it is not KVM, where KVM was wanted.
+    pub(super) accel_note: Option<String>,
     pub(super) kernels: BTreeMap<String, Arc<Kernel>>,
     pub(super) images: BTreeMap<ImageKind, PathBuf>,
 }
@@ -44,8 +46,8 @@ pub(super) async fn prepare(
         let image = image::ensure(kind, &cache, image::guest::binary(), cancel).await?;
         images.insert(kind, image.path);
     }
-    let accel = choose(host, plan, accel, &qemu, &kernels, &images, cancel).await?;
-    Ok(Prepared { qemu, accel, kernels, images })
+    let (accel, accel_note) = choose(host, plan, accel, &qemu, &kernels, &images, cancel).await?;
+    Ok(Prepared { qemu, accel, accel_note, kernels, images })
 }
 
 /// The kernels of a plan.
@@ -73,14 +75,14 @@ async fn choose(
     kernels: &BTreeMap<String, Arc<Kernel>>,
     images: &BTreeMap<ImageKind, PathBuf>,
     cancel: &CancellationToken,
-) -> Result<Accel, RunError> {
+) -> Result<(Accel, Option<String>), RunError> {
     let request = match wanted {
         AccelChoice::Auto => AccelRequest::Auto,
         AccelChoice::Kvm => AccelRequest::Kvm,
         AccelChoice::Tcg => AccelRequest::Tcg,
     };
     let (Some(case), Some(kernel)) = (plan.cases.first(), kernels.values().next()) else {
-        return Ok(Accel::Tcg); // no case will run
+        return Ok((Accel::Tcg, None)); // no case will run
     };
     let temp = crate::host::paths::private_temp()?;
     let canary = VmSpec {
@@ -97,11 +99,12 @@ async fn choose(
     };
     let memory = host.paths.cache.join("accel.json");
     let choice = accel::choose(request, &canary, qemu, &memory, cancel).await?;
-    if let Some(reason) = &choice.reason {
+    let note = choice.reason.map(|reason| {
         let source = if choice.remembered { " (found earlier since this boot)" } else { "" };
-        (host.tell)(&format!("using TCG: {reason}{source}"));
-    }
-    Ok(choice.accel)
+        format!("using TCG: {reason}{source}")
+    });
+    note.iter().for_each(|line| (host.tell)(line));
+    Ok((choice.accel, note))
 }
 
 fn cmdline(accel: Accel, kernel: &Kernel, case: &Case) -> String {

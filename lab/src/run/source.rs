@@ -22,6 +22,9 @@ use crate::vm::{Limits, Slowdown, VmError};
 /// panic, and the subject switched on.
 pub(super) const BASE_CMDLINE: &str = "console=ttyS0 panic=-1 fuse.enable_uring=1";
 
+/// Console lines kept of a boot that came to nothing.
+const LAST_LINES: usize = 20;
+
 /// What the VMs of adjacent cases have in common: the key of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key {
@@ -103,14 +106,22 @@ pub(super) async fn prepare(
         }
         Err(e) => {
             let console = std::fs::read(record.join(crate::vm::machine::CONSOLE_LOG));
-            let end = boot_end(e);
-            Source::Broken { end, console: console.unwrap_or_default() }
+            let console = console.unwrap_or_default();
+            let end = boot_end(e, &String::from_utf8_lossy(&console));
+            Source::Broken { end, console }
         }
     }
 }
 
-fn boot_end(error: VmError) -> CaseEnd {
-    end_of("boot", error)
+/// What an error of a cold boot means: a kernel that stays silent hangs.
+fn boot_end(error: VmError, console: &str) -> CaseEnd {
+    let limit = match error {
+        VmError::NoAgent { limit } | VmError::Silent { limit } => limit,
+        other => return end_of("boot", other),
+    };
+    let mut last: Vec<String> = console.lines().rev().take(LAST_LINES).map(Into::into).collect();
+    last.reverse();
+    CaseEnd::BootTimeout { limit_ms: millis(limit), last }
 }
 
 fn tell(context: &Context, key: &Key, isolation: &str, reason: Option<String>, boot_ms: u64) {
@@ -140,6 +151,14 @@ impl Source {
         match self {
             Source::Template(template) => template.console().text(),
             _ => String::new(),
+        }
+    }
+
+    /// What the failure of [`Source::machine`] means for the case.
+    pub(super) fn failed(&self, error: VmError, console: &str) -> CaseEnd {
+        match self {
+            Source::Cold => boot_end(error, console),
+            _ => end_of("boot", error),
         }
     }
 

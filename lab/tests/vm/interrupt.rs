@@ -15,7 +15,9 @@ fn sleeping(project: &Project) -> Child {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let began = || {
         let log = project.latest_run().join("events.jsonl");
-        std::fs::read_to_string(log).is_ok_and(|text| text.contains("\"step_started\""))
+        std::fs::read_to_string(log).is_ok_and(|text| {
+            text.lines().any(|line| line.contains("\"step_started\"") && line.contains("sabotage"))
+        })
     };
     let deadline = Instant::now() + Duration::from_secs(120);
     while !began() && Instant::now() < deadline {

@@ -9,5 +9,6 @@
 mod harness;
 mod input;
 mod interrupt;
+mod records;
 mod topologies;
 mod verdicts;
