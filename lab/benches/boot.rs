@@ -19,7 +19,7 @@ use lab::plan::{Selection, plan};
 use lab::run::{Host, prepare, project};
 use lab::vm::machine::Machine;
 use lab::vm::qemu::Qemu;
-use lab::vm::{End, Limits};
+use lab::vm::{End, Limits, Slowdown};
 
 use lab::vm::spec::{Accel, Ram, VmSpec};
 use lab::vm::template::Template;
@@ -197,7 +197,13 @@ async fn prepare_bench(cancel: CancellationToken) -> Bench {
     };
     let plan = plan(&found.project, &selection).unwrap();
     let tell = |line: &str| println!("{line}");
-    let host = Host { paths: &paths, root: found.root.as_deref(), qemu: None, tell: &tell };
+    let host = Host {
+        paths: &paths,
+        root: found.root.as_deref(),
+        qemu: None,
+        keep: lab::run::Keep::default(),
+        tell: &tell,
+    };
     let prepared = prepare::for_bench(&host, &plan, &cancel).await.unwrap();
     let temp = paths::private_temp().unwrap();
     let qemu = Qemu::find(None, &cancel).await.unwrap();
@@ -213,7 +219,7 @@ async fn prepare_bench(cancel: CancellationToken) -> Bench {
         incoming: false,
         dir: temp.path().join("t"),
     };
-    let limits = Limits::new(prepared.accel, 1);
+    let limits = Limits::new(Slowdown::plain(prepared.accel));
     Bench { spec, limits, temp, cancel }
 }
 

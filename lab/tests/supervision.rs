@@ -15,7 +15,7 @@ use lab::vm::qemu::Qemu;
 use lab::vm::qmp::{QmpError, QmpEvent};
 use lab::vm::spec::{Accel, Ram, VmSpec};
 use lab::vm::template::Template;
-use lab::vm::{End, Ended, Limits, VmError};
+use lab::vm::{Break, End, Ended, Limits, Slowdown, VmError};
 use lab_proto::message::{Command, Reply};
 use tokio_util::sync::CancellationToken;
 
@@ -24,13 +24,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Limits that a good VM keeps even on a busy machine; each test shortens the one it runs into.
 const LIMITS: Limits = Limits {
+    slowdown: Slowdown::NONE,
     connect: LONG,
     greeting: LONG,
     command: LONG,
     boot: LONG,
+    silence: LONG,
     wake: LONG,
     request: LONG,
     state: LONG,
+    sysrq: LONG,
+    vmcore: LONG,
     end: LONG,
 };
 
@@ -449,5 +453,39 @@ async fn a_killed_lab_leaves_no_qemu() {
     }
     assert!(process_with(stage.dir.path()).is_some());
     lab.kill_group();
+    stage.nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_kernel_that_is_silent_is_asked_within_limits() {
+    let mut stage = Stage::new("silent-console");
+    stage.limits.sysrq = SHORT;
+    let machine = stage.start().await.unwrap();
+    let begin = Instant::now();
+    assert!(!machine.sysrq(Break::Tasks).await.unwrap());
+    assert_eq!(machine.nmi().await.unwrap(), 0);
+    assert!(begin.elapsed() < 5 * SHORT, "{:?}", begin.elapsed());
+    machine.end(End::Kill).await;
+    stage.nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_boot_without_a_word_ends_at_the_limit_of_silence() {
+    let mut stage = Stage::new("silent-agent");
+    stage.limits.silence = SHORT;
+    let error = stage.hello().await.unwrap_err();
+    assert!(matches!(error, VmError::Silent { limit } if limit == SHORT), "{error}");
+    stage.nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_core_that_was_not_written_is_an_error_and_no_room_is_one() {
+    let stage = Stage::new("good");
+    let machine = stage.hello().await.unwrap();
+    let file = stage.record().join("vmcore");
+    assert!(machine.vmcore(&file, 1 << 20).await.is_err(), "the fake writes none");
+    let error = machine.vmcore(&file, u64::MAX / 2).await.unwrap_err();
+    assert!(matches!(error, VmError::State { what: "vmcore", .. }), "{error}");
+    machine.end(End::Quit).await;
     stage.nothing_left().await;
 }

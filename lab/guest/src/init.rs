@@ -9,8 +9,11 @@ use crate::sys::{kmsg, mount, power};
 
 /// Sysctls that make a guest tell more, path below /proc/sys and value. One that the kernel
 /// lacks is passed over.
-const SYSCTLS: [(&str, &str); 3] = [
+const SYSCTLS: [(&str, &str); 5] = [
     ("kernel/sysrq", "1"),
+    // An NMI is the host's last question to a guest that is silent: all CPUs shall answer.
+    ("kernel/unknown_nmi_panic", "1"),
+    ("kernel/panic_sys_info", "all_bt"),
     ("kernel/printk", "7 4 1 7"),
     // The default drops all but ten lines in five seconds, markers included.
     ("kernel/printk_devkmsg", "on"),

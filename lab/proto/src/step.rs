@@ -115,4 +115,6 @@ pub enum Sabotage {
     GarbageFrames,
     /// The step never ends, while the agent stays responsive.
     Sleep,
+    /// The agent is stopped: the guest lives and nobody in it answers.
+    StopAgent,
 }

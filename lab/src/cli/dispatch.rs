@@ -12,7 +12,7 @@ use lab::report::{SinkFault, replay};
 use lab::run::options::{ReportOptions, RerunOptions, TestOptions};
 use lab::run::project::{self, Found, ProjectError};
 use lab::run::record::{self, FindError};
-use lab::run::{Host, RunError};
+use lab::run::{Host, Keep, RunError};
 
 use super::args::{Args, Verb};
 use super::{out, reporters};
@@ -38,6 +38,8 @@ enum Failure {
     Run(#[from] RunError),
     #[error(transparent)]
     Find(#[from] FindError),
+    #[error("{0}")]
+    Keep(String),
     #[error("run {0} cannot be read: {1}")]
     Read(String, std::io::Error),
     #[error("{0}")]
@@ -102,16 +104,19 @@ fn paths(found: &Found, cwd: &Path) -> Result<Paths, Failure> {
     Ok(Paths::find(|name| std::env::var_os(name), checkout.as_deref(), overrides)?)
 }
 
-fn host<'a>(found: &'a Found, paths: &'a Paths) -> Host<'a> {
+fn host<'a>(found: &'a Found, paths: &'a Paths) -> Result<Host<'a>, Failure> {
     let qemu = std::env::var_os("LAB_QEMU").map(PathBuf::from);
-    Host { paths, root: found.root.as_deref(), qemu, tell: &out::note }
+    let var = |name: &str| std::env::var(name).ok();
+    let keep = Keep::read(var("LAB_KEEP_RUNS").as_deref(), var("LAB_KEEP_BYTES").as_deref());
+    let keep = keep.map_err(Failure::Keep)?;
+    Ok(Host { paths, root: found.root.as_deref(), qemu, keep, tell: &out::note })
 }
 
 /// Runs a plan, or shows it.
 fn run(found: &Found, cwd: &Path, options: &TestOptions) -> Result<ExitCode, Failure> {
     let plan = plan(&found.project, &options.selection)?;
     let paths = paths(found, cwd)?;
-    let host = host(found, &paths);
+    let host = host(found, &paths)?;
     if options.dry_run {
         return Ok(out::lines(lab::run::dry_run(&host, &plan)));
     }
@@ -120,8 +125,16 @@ fn run(found: &Found, cwd: &Path, options: &TestOptions) -> Result<ExitCode, Fai
 
 fn again(found: &Found, cwd: &Path, options: &RerunOptions) -> Result<ExitCode, Failure> {
     let paths = paths(found, cwd)?;
+    if options.resume {
+        let resumed = lab::run::resume(&found.project, &paths.runs, options)?;
+        let (options, plan, earlier) = resumed;
+        let fault = SinkFault::default();
+        let reporters = |dir: &Path| reporters::live(options.format, None, dir, &fault);
+        let code = lab::run::go_on(&host(found, &paths)?, &options, &plan, earlier, &reporters)?;
+        return Ok(written(code, &fault));
+    }
     let (options, plan) = lab::run::rerun(&found.project, &paths.runs, options)?;
-    execute(&host(found, &paths), &options, &plan)
+    execute(&host(found, &paths)?, &options, &plan)
 }
 
 fn execute(host: &Host<'_>, options: &TestOptions, plan: &Plan) -> Result<ExitCode, Failure> {
@@ -136,6 +149,7 @@ fn show_run(found: &Found, cwd: &Path, options: &ReportOptions) -> Result<ExitCo
     let paths = paths(found, cwd)?;
     let name = options.run.as_deref().unwrap_or("latest");
     let run = record::find(&paths.runs, name)?;
+    let _held = run.hold().map_err(|e| Failure::Read(run.name(), e))?;
     let (records, torn) = run.read().map_err(|e| Failure::Read(run.name(), e))?;
     let fault = SinkFault::default();
     let made = reporters::replayed(options.format, options.junit.as_deref(), run.path(), &fault);
@@ -155,7 +169,7 @@ fn written(code: u8, fault: &SinkFault) -> ExitCode {
 fn doctor(found: &Found, cwd: &Path) -> Result<ExitCode, Failure> {
     let paths = paths(found, cwd)?;
     let entries: Vec<_> = found.project.kernels.values().map(|k| (**k).clone()).collect();
-    let host = host(found, &paths);
+    let host = host(found, &paths)?;
     let checks = lab::run::doctor(&host, &entries).map_err(Failure::CurrentDir)?;
     let failed = worst(&checks) == Level::Fail;
     let code = out::lines(checks.iter().flat_map(check_lines));

@@ -1,5 +1,6 @@
 //! `lab rerun`.
 
+use clap::builder::FalseyValueParser;
 use lab::run::options::RerunOptions;
 
 use super::args::{Accel, FormatArg, IsolationArg};
@@ -10,6 +11,11 @@ pub(super) struct Rerun {
     /// A run (its directory or name), or one case of the latest run.
     #[arg(value_name = "RUN|CASE")]
     what: String,
+
+    /// Go on with the run where it was cut off: cases that finished are not run again, and the
+    /// record stays one.
+    #[arg(long, env = "LAB_RESUME", value_parser = FalseyValueParser::new())]
+    resume: bool,
 
     /// Seed of the case, instead of the recorded one. Needs no record of the case.
     #[arg(long, env = "LAB_SEED", value_name = "N")]
@@ -33,6 +39,7 @@ impl Rerun {
     pub(super) fn into_options(self, argv: Vec<String>) -> RerunOptions {
         RerunOptions {
             what: self.what,
+            resume: self.resume,
             seed: self.seed,
             accel: self.accel.into(),
             isolation: self.isolation.into(),

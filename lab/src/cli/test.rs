@@ -49,6 +49,11 @@ pub(super) struct Test {
     #[arg(long, env = "LAB_JUNIT", value_name = "FILE")]
     junit: Option<PathBuf>,
 
+    /// Keep the memory of a guest that hangs as vmcore in the directory of its case, for crash
+    /// and drgn.
+    #[arg(long, env = "LAB_VMCORE", value_parser = FalseyValueParser::new())]
+    vmcore: bool,
+
     /// Show the plan and the QEMU commands, start nothing.
     #[arg(long, env = "LAB_DRY_RUN", value_parser = FalseyValueParser::new())]
     dry_run: bool,
@@ -70,6 +75,7 @@ impl Test {
             fail_fast: self.fail_fast,
             format: self.format.into(),
             junit: self.junit,
+            vmcore: self.vmcore,
             dry_run: self.dry_run,
             setup: self.setup,
             ci,

@@ -12,7 +12,7 @@
 //! - `teardown`: `path`, `ending` (`kill-server`, `abort` or `forced-umount`), `clients`, `load`
 //! - `fio`: `path`, `rw`, `block-size`, `size`, `iodepth`, `jobs`, `engine`, `direct`, `runtime`,
 //!   `ramp`
-//! - `sabotage`: `what` (`panic`, `kill-agent`, `power-off`, `garbage-frames` or `sleep`)
+//! - `sabotage`: `what` (`panic`, `kill-agent`, `power-off`, `garbage-frames`, `sleep` or `stop-agent`)
 
 use std::time::Duration;
 
@@ -221,6 +221,7 @@ fn sabotage(table: &Table<'_>, _: &str) -> Option<Step> {
         ("power-off", Sabotage::PowerOff),
         ("garbage-frames", Sabotage::GarbageFrames),
         ("sleep", Sabotage::Sleep),
+        ("stop-agent", Sabotage::StopAgent),
     ];
     table.required_choice("what", &kinds).map(|what| Step::Sabotage { what })
 }

@@ -4,6 +4,7 @@ pub mod apt;
 pub mod capture;
 pub mod files;
 pub mod lock;
+pub mod memory;
 pub mod paths;
 pub mod process;
 pub mod scratch;

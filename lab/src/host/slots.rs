@@ -1,24 +1,39 @@
 //! Slots for VMs, shared by every lab process of a user on this machine.
 //!
 //! Two runs, or a run and a test suite, would otherwise starve each other's guests until
-//! their limits fire. A slot is an exclusive flock, so it goes away with its holder.
+//! their limits fire. A slot is an exclusive flock on a file that states how much memory its VM
+//! may use, so it goes away with its holder. Who wants one looks at all of them under one more
+//! lock: no two take the same memory.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io;
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use tokio_util::sync::CancellationToken;
 
+use super::memory::{self, Memory};
+
 const POLL: Duration = Duration::from_millis(50);
 
-/// The slots of this machine.
+/// A wait is told of when it takes longer.
+const TELL_AFTER: Duration = Duration::from_secs(1);
+
+/// Longest text of a slot that is read, bytes.
+const MAX_TEXT: u64 = 32;
+
+/// Slots of this machine.
 #[derive(Debug, Clone)]
 pub struct Slots {
     dir: PathBuf,
     count: usize,
+    /// Memory of the host, read when a slot is wanted.
+    memory: fn() -> io::Result<Memory>,
+    told: Arc<AtomicBool>,
 }
 
 /// A held slot; dropping it frees it.
@@ -38,39 +53,74 @@ pub enum SlotError {
         /// What the system says.
         error: io::Error,
     },
-    /// Other lab processes held every slot for the whole limit.
-    #[error("no VM slot became free in {0:?}; other runs hold all of them")]
-    Timeout(Duration),
+    /// There was none for the whole limit.
+    #[error("no VM slot in {0:?}: {1}")]
+    Timeout(Duration, Obstacle),
     /// The run was interrupted.
     #[error("interrupted while waiting for a VM slot")]
     Cancelled,
+}
+
+/// What a VM waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Obstacle {
+    /// Another process looks at the slots.
+    #[error("another process is choosing")]
+    Door,
+    /// Every slot is held.
+    #[error("all {0} are in use")]
+    Slots(usize),
+    /// There is not enough memory beside the VMs that run.
+    #[error("{wanted} MiB are wanted, {left} MiB are left beside the VMs that run")]
+    Memory {
+        /// For the VM, MiB.
+        wanted: u64,
+        /// On the host, MiB.
+        left: u64,
+    },
 }
 
 impl Slots {
     /// As many slots as half the CPUs of the host, at least one, with locks under `dir`.
     pub fn for_host(dir: &Path) -> Slots {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        Slots { dir: dir.to_owned(), count: (cpus / 2).max(1) }
+        Slots {
+            dir: dir.to_owned(),
+            count: (cpus / 2).max(1),
+            memory: memory::of_host,
+            told: Arc::default(),
+        }
     }
 
-    /// How many VMs may run at once on this machine.
+    /// How many VMs may run at once on this machine, by its CPUs.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Waits for a slot, at most `limit`.
+    /// Waits for a slot with `bytes` of memory, at most `limit`. `tell` gets one line when that
+    /// takes more than a second, the first time in the life of these slots.
+    ///
+    /// A VM that is alone is let in whatever memory there is: it would wait for itself.
+    /// Errors: [`SlotError`].
     pub async fn acquire(
         &self,
+        bytes: u64,
         limit: Duration,
+        tell: &(dyn Fn(String) + Send + Sync),
         cancel: &CancellationToken,
     ) -> Result<Slot, SlotError> {
-        let deadline = tokio::time::Instant::now() + limit;
+        let begin = tokio::time::Instant::now();
         loop {
-            if let Some(slot) = self.try_acquire()? {
-                return Ok(slot);
+            let obstacle = match self.try_acquire(bytes)? {
+                Ok(slot) => return Ok(slot),
+                Err(obstacle) => obstacle,
+            };
+            let waited = begin.elapsed();
+            if waited >= limit {
+                return Err(SlotError::Timeout(limit, obstacle));
             }
-            if tokio::time::Instant::now() >= deadline {
-                return Err(SlotError::Timeout(limit));
+            if waited >= TELL_AFTER && !self.told.swap(true, Ordering::Relaxed) {
+                tell(format!("waiting for a VM slot: {obstacle}"));
             }
             tokio::select! {
                 () = tokio::time::sleep(POLL) => {}
@@ -79,51 +129,154 @@ impl Slots {
         }
     }
 
-    fn try_acquire(&self) -> Result<Option<Slot>, SlotError> {
-        let io = |error| SlotError::Io { dir: self.dir.clone(), error };
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.dir).map_err(io)?;
+    fn try_acquire(&self, bytes: u64) -> Result<Result<Slot, Obstacle>, SlotError> {
+        self.look(bytes).map_err(|error| SlotError::Io { dir: self.dir.clone(), error })
+    }
+
+    fn look(&self, bytes: u64) -> io::Result<Result<Slot, Obstacle>> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
+        let door = open(&self.dir.join("door"))?;
+        // Held for some file operations, but its holder may have been stopped meanwhile.
+        match retry(|| flock(&door, FlockOperation::NonBlockingLockExclusive)) {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(Err(Obstacle::Door)),
+            other => other?,
+        }
+        let (mut free, mut held_bytes, mut held) = (None, 0u64, 0);
         for index in 0..self.count {
-            let path = self.dir.join(format!("slot-{index}"));
-            let lock = OpenOptions::new()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .open(path)
-                .map_err(io)?;
-            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Some(Slot { _lock: lock })),
-                Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {}
-                Err(e) => return Err(io(e.into())),
+            let file = open(&self.dir.join(format!("slot-{index}")))?;
+            match retry(|| flock(&file, FlockOperation::NonBlockingLockExclusive)) {
+                Ok(()) => free = free.or(Some(file)),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    held += 1;
+                    held_bytes = held_bytes.saturating_add(stated(file)?);
+                }
+                Err(e) => return Err(e),
             }
         }
-        Ok(None)
+        let Some(file) = free else { return Ok(Err(Obstacle::Slots(self.count))) };
+        let left = (self.memory)()?.left(held_bytes);
+        if held > 0 && left < bytes {
+            return Ok(Err(Obstacle::Memory { wanted: bytes >> 20, left: left >> 20 }));
+        }
+        state(&file, bytes)?;
+        Ok(Ok(Slot { _lock: file }))
     }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)
+}
+
+fn retry(mut lock: impl FnMut() -> rustix::io::Result<()>) -> io::Result<()> {
+    loop {
+        match lock() {
+            Err(rustix::io::Errno::INTR) => {}
+            other => return other.map_err(io::Error::from),
+        }
+    }
+}
+
+/// What the holder of a slot stated; nothing where it is no number.
+fn stated(file: File) -> io::Result<u64> {
+    let mut text = String::new();
+    let read = file.take(MAX_TEXT).read_to_string(&mut text);
+    match read {
+        Ok(_) => Ok(text.trim().parse().unwrap_or(0)),
+        Err(e) if e.kind() == io::ErrorKind::InvalidData => Ok(0),
+        Err(e) => Err(e),
+    }
+}
+
+fn state(mut file: &File, bytes: u64) -> io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    file.write_all(format!("{bytes}\n").as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
+
+    const GIB: u64 = 1 << 30;
+    const MOMENT: Duration = Duration::from_millis(120);
+
+    /// Slots as another process would see them.
+    fn slots(dir: &Path, count: usize) -> Slots {
+        let memory = || Ok(Memory { total: 8 * GIB, available: 7 * GIB });
+        Slots { dir: dir.to_owned(), count, memory, told: Arc::default() }
+    }
+
+    async fn acquire(slots: &Slots, bytes: u64) -> Result<Slot, SlotError> {
+        slots.acquire(bytes, MOMENT, &|_| {}, &CancellationToken::new()).await
+    }
 
     #[tokio::test]
     async fn a_slot_is_held_by_one_and_freed_by_drop() {
         let dir = tempfile::tempdir().unwrap();
-        let slots = Slots { dir: dir.path().join("slots"), count: 1 };
-        let cancel = CancellationToken::new();
-        let limit = Duration::from_millis(120);
-        let held = slots.acquire(limit, &cancel).await.unwrap();
-        assert!(matches!(slots.acquire(limit, &cancel).await, Err(SlotError::Timeout(_))));
+        let deep = dir.path().join("slots");
+        let (ours, theirs) = (slots(&deep, 1), slots(&deep, 1));
+        let held = acquire(&ours, GIB).await.unwrap();
+        let refused = acquire(&theirs, GIB).await;
+        assert!(matches!(refused, Err(SlotError::Timeout(_, Obstacle::Slots(1)))));
         drop(held);
-        slots.acquire(limit, &cancel).await.unwrap();
+        acquire(&theirs, GIB).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn memory_is_shared_between_processes_and_one_vm_always_fits() {
+        let dir = tempfile::tempdir().unwrap();
+        let (ours, theirs) = (slots(dir.path(), 8), slots(dir.path(), 8));
+        let large = acquire(&ours, 100 * GIB).await.unwrap();
+        let refused = acquire(&theirs, GIB).await;
+        let Err(SlotError::Timeout(_, obstacle)) = refused else { panic!("{refused:?}") };
+        assert_eq!(obstacle, Obstacle::Memory { wanted: 1024, left: 0 });
+        drop(large);
+        let one = acquire(&ours, 4 * GIB).await.unwrap();
+        let two = acquire(&theirs, GIB).await.unwrap();
+        assert!(acquire(&ours, 4 * GIB).await.is_err());
+        drop(one);
+        acquire(&ours, 4 * GIB).await.unwrap();
+        drop(two);
+    }
+
+    #[tokio::test]
+    async fn many_at_once_never_take_more_than_there_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let takers = (0..16).map(|_| {
+            let slots = slots(dir.path(), 16);
+            tokio::spawn(async move { acquire(&slots, 2 * GIB).await })
+        });
+        let mut held = Vec::new();
+        for taker in takers.collect::<Vec<_>>() {
+            held.extend(taker.await.unwrap());
+        }
+        assert_eq!(held.len(), 3, "6 of 8 GiB are for guests");
     }
 
     #[tokio::test]
     async fn an_interrupt_ends_the_wait() {
         let dir = tempfile::tempdir().unwrap();
-        let slots = Slots { dir: dir.path().to_owned(), count: 1 };
+        let slots = slots(dir.path(), 1);
         let cancel = CancellationToken::new();
-        let _held = slots.acquire(Duration::from_secs(9), &cancel).await.unwrap();
+        let _held = acquire(&slots, GIB).await.unwrap();
         cancel.cancel();
-        let end = slots.acquire(Duration::from_secs(9), &cancel).await;
+        let end = slots.acquire(GIB, Duration::from_secs(9), &|_| {}, &cancel).await;
         assert!(matches!(end, Err(SlotError::Cancelled)));
+    }
+
+    #[tokio::test]
+    async fn a_long_wait_is_told_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let slots = slots(dir.path(), 1);
+        let _held = acquire(&slots, GIB).await.unwrap();
+        let (told, cancel) = (Mutex::new(Vec::new()), CancellationToken::new());
+        let tell = |line| told.lock().unwrap().push(line);
+        let limit = TELL_AFTER + 3 * POLL;
+        for _ in 0..2 {
+            assert!(slots.acquire(GIB, limit, &tell, &cancel).await.is_err());
+        }
+        assert_eq!(*told.lock().unwrap(), ["waiting for a VM slot: all 1 are in use"]);
     }
 }

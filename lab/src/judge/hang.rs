@@ -36,6 +36,9 @@ const PLUMBING: [&str; 14] = [
     "rwsem_down_write_slowpath",
 ];
 
+/// Name of the agent's process.
+const AGENT: &str = "lab-agent";
+
 /// The finding of a step that did not end.
 ///
 /// `said` is the guest's own word on the call that did not return.
@@ -50,6 +53,10 @@ pub(super) fn timeout(step: &str, said: Option<&str>, diagnosis: Option<&Diagnos
         return hang(Owner::Kernel, cause);
     };
     let Some(task) = culprit(&diagnosis.tasks) else {
+        if let Some(agent) = silent_agent(&diagnosis.tasks) {
+            let cause = format!("{step}, and the agent does not answer: {}", describe(agent));
+            return hang(Owner::Lab, cause).because(stack_lines(agent)).because(context(diagnosis));
+        }
         // Nothing of the subject waits: the step itself does not end.
         let cause = format!("{step}, no task waits in the kernel");
         return hang(Owner::Scenario, cause).because(context(diagnosis));
@@ -106,6 +113,11 @@ fn culprit(tasks: &[TaskReport]) -> Option<&TaskReport> {
         })
     };
     client.or_else(in_d).or_else(in_fuse)
+}
+
+/// The agent's own process, which is among the tasks only where the kernel listed them for it.
+fn silent_agent(tasks: &[TaskReport]) -> Option<&TaskReport> {
+    tasks.iter().find(|task| task.name == AGENT && task.tid == task.pid)
 }
 
 /// Who has the request: a server that tells of requests in flight owns the hang.
@@ -179,5 +191,25 @@ mod tests {
         diagnosis.tasks.pop();
         diagnosis.servers.clear();
         assert_eq!(timeout("tree", None, Some(&diagnosis)).owner, Some(Owner::Scenario));
+    }
+
+    #[test]
+    fn a_stopped_agent_is_the_labs_unless_a_client_waits() {
+        let mut diagnosis = Diagnosis {
+            tasks: vec![
+                task(1, "init", "S", &["do_wait+0x1/0x2"]),
+                task(70, "lab-agent", "T", &["schedule+0x1/0x2", "do_signal_stop+0x1/0x2"]),
+            ],
+            connections: vec![],
+            servers: vec![],
+            gaps: vec!["the agent did not answer".into()],
+        };
+        let finding = timeout("stop", None, Some(&diagnosis));
+        assert_eq!(finding.owner, Some(Owner::Lab));
+        assert!(finding.cause.ends_with("in T waits in do_signal_stop"), "{}", finding.cause);
+        diagnosis.tasks.push(task(77, "client", "S", &["request_wait_answer+0x1/0x2"]));
+        let finding = timeout("stop", None, Some(&diagnosis));
+        assert_eq!(finding.owner, Some(Owner::Kernel));
+        assert!(finding.cause.contains("task client"), "{}", finding.cause);
     }
 }

@@ -3,6 +3,7 @@
 mod allowed;
 mod completed;
 mod decide;
+pub mod dump;
 mod equal;
 pub mod evidence;
 pub mod exit;

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::context::Context;
 use super::events::Event;
+use super::heard::Heard;
 use super::record::CaseDir;
 use super::resolved::scenario_json;
 use super::session::{Seen, Session, millis};
 use super::source::{self, Source};
-use crate::detect;
 use crate::host::slots::SlotError;
 use crate::judge::{CaseEnd, Evidence, Judgement, snapshot, store};
 
@@ -19,12 +19,8 @@ use crate::kernel::Kernel;
 use crate::plan::Case;
 use crate::vm::End;
 use crate::vm::argv::argv;
-use crate::vm::console::FILE_MAX;
 use crate::vm::machine::CONSOLE_LOG;
 use crate::vm::spec::VmSpec;
-
-/// Longest wait for a VM slot: other runs may be long.
-pub(super) const SLOT_LIMIT: Duration = Duration::from_secs(3600);
 
 /// How long a guest that lost its agent may take to end by itself, so that a panic wins over
 /// the lost connection.
@@ -40,21 +36,6 @@ pub(super) struct Attempt<'a> {
     pub(super) number: u32,
 }
 
-/// What the console of one VM said, and how much of it was not kept.
-#[derive(Default)]
-struct Said {
-    text: String,
-    lost_bytes: u64,
-}
-
-impl Said {
-    /// The log of a VM that did not come up; it ends at its bound.
-    fn log(log: &[u8]) -> Said {
-        let lost_bytes = (log.len() as u64).saturating_sub(FILE_MAX);
-        Said { text: String::from_utf8_lossy(log).into_owned(), lost_bytes }
-    }
-}
-
 /// What came of it.
 pub(super) struct Done {
     pub(super) judgement: Judgement,
@@ -63,10 +44,11 @@ pub(super) struct Done {
 }
 
 impl Attempt<'_> {
-    /// Runs the attempt; none when it was interrupted. Errors: the record cannot be written, which ends the run.
+    /// Runs the attempt; none when it was interrupted. Errors: the record cannot be written,
+    /// which ends the run.
     pub(super) async fn run(self) -> io::Result<Option<Done>> {
         let context = self.context;
-        let slot = context.slots.acquire(SLOT_LIMIT, &context.cancel).await;
+        let slot = context.slot(&self.case.topology).await;
         if matches!(slot, Err(SlotError::Cancelled)) {
             return Ok(None);
         }
@@ -74,47 +56,49 @@ impl Attempt<'_> {
         let dir = context.run_dir.create_case(&self.case.id, self.number)?;
         let sockets = context.socket_dir();
         let spec = source::spec(context, self.kernel, self.image, self.case, sockets);
-        write_inputs(&dir, self.case, &spec)?;
+        let factor = context.limits(self.kernel).slowdown.factor();
+        write_inputs(&dir, self.case, &spec, factor)?;
         context.log.emit(Event::CaseStarted {
             case: self.case.id.clone(),
             attempt: self.number,
             dir: dir.relative.clone(),
         })?;
-        let (seen, console) = match &slot {
+        let (seen, heard) = match &slot {
             Ok(_) => self.in_vm(&spec, &dir).await,
-            Err(e) => (Seen::only(CaseEnd::VmFailed { text: e.to_string() }), Said::default()),
+            Err(e) => (Seen::only(CaseEnd::VmFailed { text: e.to_string() }), Heard::default()),
         };
         let _ = std::fs::remove_dir_all(&spec.dir);
         drop(slot);
         if seen.end == CaseEnd::Cancelled || context.cancel.is_cancelled() {
             return Ok(None);
         }
-        let judgement = self.judge(&dir, &seen, &console)?;
+        let judgement = self.judge(&dir, &seen, &heard)?;
         Ok(Some(Done { judgement, duration: begin.elapsed(), dir: dir.relative }))
     }
 
     /// The VM part: what was seen, and what the console of this VM said.
-    async fn in_vm(&self, spec: &VmSpec, dir: &CaseDir) -> (Seen, Said) {
+    async fn in_vm(&self, spec: &VmSpec, dir: &CaseDir) -> (Seen, Heard) {
         if let Source::Broken { end, console } = self.source {
             let _ = std::fs::write(dir.console(), console);
-            return (Seen::only(end.clone()), Said::log(console));
+            return (Seen::only(end.clone()), Heard::log(console));
         }
         let context = self.context;
-        let machine = match self.source.machine(context, spec, &dir.path).await {
+        let limits = context.limits(self.kernel);
+        let machine = match self.source.machine(context, spec, &limits, &dir.path).await {
             Ok(machine) => machine,
             Err(e) => {
                 let console = std::fs::read(dir.path.join(CONSOLE_LOG)).unwrap_or_default();
-                let said = Said::log(&console);
-                return (Seen::only(self.source.failed(e, &said.text)), said);
+                let heard = Heard::log(&console);
+                return (Seen::only(self.source.failed(e, &heard.unasked)), heard);
             }
         };
         let session = Session {
             case: self.case,
             machine: &machine,
-            limits: context.limits,
-            slowdown: context.accel.slowdown(),
+            limits,
             log: &context.log,
             cancel: &context.cancel,
+            vmcore: context.vmcore.then(|| dir.vmcore()),
         };
         let seen = session.run().await;
         if matches!(seen.end, CaseEnd::AgentLost { .. }) {
@@ -122,17 +106,25 @@ impl Attempt<'_> {
         }
         let console = Arc::clone(machine.console());
         machine.end(End::Quit).await;
-        (seen, Said { text: console.text(), lost_bytes: console.lost_bytes() })
+        let text = console.text();
+        let mut heard = match &seen.escalation {
+            Some(escalation) => Heard::escalated(escalation, &text),
+            None => Heard::unasked(text),
+        };
+        heard.lost_bytes = console.lost_bytes();
+        (seen, heard)
     }
 
-    fn judge(&self, dir: &CaseDir, seen: &Seen, said: &Said) -> io::Result<Judgement> {
+    fn judge(&self, dir: &CaseDir, seen: &Seen, heard: &Heard) -> io::Result<Judgement> {
         let (boot, boot_lost_bytes) = self.source.boot_console();
-        let text = boot + &said.text;
-        let faults = detect::scan(text.as_bytes());
+        let faults = heard.faults(&boot);
         let (scenario, topology) = (&self.case.scenario, &self.case.topology);
         let wanted = snapshot::wanted(scenario, topology, self.policy());
         let snapshots = store::load(&self.context.snapshots, &wanted);
         write_json(&dir.observations(), &seen.observations)?;
+        if let Some(escalation) = &seen.escalation {
+            write_json(&dir.escalation(), &escalation.asked)?;
+        }
         if let CaseEnd::StepTimeout { diagnosis: Some(diagnosis), .. } = &seen.end {
             write_json(&dir.diagnosis(), diagnosis)?;
         }
@@ -146,7 +138,7 @@ impl Attempt<'_> {
             final_stats: &seen.final_stats,
             end: &seen.end,
             faults: &faults,
-            console_lost_bytes: boot_lost_bytes + said.lost_bytes,
+            console_lost_bytes: boot_lost_bytes + heard.lost_bytes,
             today: jiff::tz::TimeZone::UTC.to_datetime(jiff::Timestamp::now()).date(),
             taint_before: seen.facts.as_ref().map(|f| f.tainted),
             taint_after: seen.taint_after,
@@ -187,11 +179,11 @@ impl Attempt<'_> {
 }
 
 /// What is known before the VM is started: enough to run the case again by hand.
-fn write_inputs(dir: &CaseDir, case: &Case, spec: &VmSpec) -> io::Result<()> {
+fn write_inputs(dir: &CaseDir, case: &Case, spec: &VmSpec, slowdown: u32) -> io::Result<()> {
     let mut words = vec![spec.qemu.display().to_string()];
     words.extend(argv(spec));
     std::fs::write(dir.qemu_cmd(), shell_words::join(&words) + "\n")?;
-    let json = scenario_json(&case.scenario, case.seed, spec.accel.slowdown());
+    let json = scenario_json(&case.scenario, case.seed, slowdown);
     std::fs::write(dir.scenario(), json)
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::attempt::{Attempt, Done};
-use super::context::Context;
+use super::context::{Context, slowdown};
 use super::events::Event;
 use super::source::{self, Key, Source};
 use crate::config::scenario::ImageKind;
@@ -50,7 +50,7 @@ pub(super) async fn run(context: &Arc<Context>, work: Work) -> io::Result<Verdic
     let mut verdicts = Vec::new();
     let mut runnable = Vec::new();
     for case in &work.cases {
-        match ready(&work, case) {
+        match ready(context, &work, case) {
             Ok(ready) => runnable.push(ready),
             Err(reason) => verdicts.push(skip(context, case, reason)?),
         }
@@ -65,7 +65,7 @@ pub(super) async fn run(context: &Arc<Context>, work: Work) -> io::Result<Verdic
     Ok(verdicts)
 }
 
-fn ready(work: &Work, case: &Case) -> Result<Ready, String> {
+fn ready(context: &Context, work: &Work, case: &Case) -> Result<Ready, String> {
     let kernel = work.kernels.get(&case.kernel).ok_or("the kernel is not at hand")?;
     let image = work.images.get(&case.scenario.image).ok_or("the image is not at hand")?;
     let enabled =
@@ -78,7 +78,7 @@ fn ready(work: &Work, case: &Case) -> Result<Ready, String> {
         kernel: case.kernel.clone(),
         topology: case.topology.name.clone(),
         image: image.clone(),
-        cmdline: source::cmdline(kernel, case),
+        cmdline: source::cmdline(slowdown(context.accel, kernel), &kernel.cmdline, case),
     };
     Ok(Ready { case: case.clone(), kernel: Arc::clone(kernel), image: image.clone(), key })
 }
@@ -87,8 +87,9 @@ async fn prepare(context: &Arc<Context>, group: &[Ready], index: usize) -> Sourc
     let first = &group[0];
     let sockets = context.socket_dir();
     let spec = source::spec(context, &first.kernel, &first.image, &first.case, sockets);
-    let record = context.run_dir.path().join("templates").join(index.to_string());
-    let source = source::prepare(context, &spec, &first.key, &record).await;
+    let limits = context.limits(&first.kernel);
+    let record = context.run_dir.unused("templates", &index.to_string());
+    let source = source::prepare(context, &spec, &first.key, &limits, &record).await;
     let _ = std::fs::remove_dir_all(&spec.dir);
     source
 }

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use super::launch::Host;
-use super::source::BASE_CMDLINE;
+use super::source;
 use crate::config::scenario::ImageKind;
 use crate::plan::{Case, Plan};
+use crate::vm::Slowdown;
 use crate::vm::argv::argv;
 use crate::vm::qemu::PROGRAM;
 use crate::vm::spec::{Accel, Ram, VmSpec};
@@ -40,8 +41,8 @@ fn command(host: &Host<'_>, plan: &Plan, case: &Case) -> Vec<String> {
     let scenario = &case.scenario;
     let entry = plan.kernels.get(&case.kernel);
     let own = entry.map(|e| e.cmdline.clone()).unwrap_or_default();
-    let extra = own.iter().chain(&scenario.kernel_args);
-    let cmdline = extra.fold(BASE_CMDLINE.to_string(), |text, arg| text + " " + arg);
+    // Neither accelerator nor configuration is known: the slower of the usual ones.
+    let cmdline = source::cmdline(Slowdown::plain(Accel::Tcg), &own, case);
     let spec = VmSpec {
         qemu: host.qemu.clone().unwrap_or_else(|| PROGRAM.into()),
         name: case.topology.name.clone(),

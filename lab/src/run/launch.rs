@@ -15,6 +15,8 @@ use super::log::EventLog;
 use super::options::TestOptions;
 use super::prepare::{self, Prepared};
 use super::record::RunDir;
+use super::resume::Earlier;
+use super::retain::{self, Keep};
 use super::session::millis;
 use super::signals;
 use crate::config::kernel::KernelEntry;
@@ -30,8 +32,8 @@ use crate::judge::verdict::{Tally, Verdict};
 use crate::kernel::KernelError;
 use crate::plan::Plan;
 use crate::report::Reporter;
+use crate::vm::VmError;
 use crate::vm::accel::AccelError;
-use crate::vm::{Limits, VmError};
 
 /// Where a run happens and whom it tells.
 pub struct Host<'a> {
@@ -41,6 +43,8 @@ pub struct Host<'a> {
     pub root: Option<&'a Path>,
     /// QEMU program, where another than the one in PATH was named.
     pub qemu: Option<PathBuf>,
+    /// How many runs are kept.
+    pub keep: Keep,
     /// Takes lines about what takes long or was decided.
     pub tell: &'a (dyn Fn(&str) + Send + Sync),
 }
@@ -113,8 +117,34 @@ pub fn test(
     if plan.cases.is_empty() {
         return Err(RunError::Nothing);
     }
+    whole(host, options, plan, None, reporters)
+}
+
+/// Goes on with a run that was cut off: runs the plan of what is left, in the same record. The
+/// reporters see the whole run, and the exit code is that of all its cases.
+///
+/// # Errors
+///
+/// As [`test`], and [`RunError::Rerun`] when a kernel is not the one that the run began with.
+pub fn go_on(
+    host: &Host<'_>,
+    options: &TestOptions,
+    plan: &Plan,
+    earlier: Earlier,
+    reporters: Reporters<'_>,
+) -> Result<u8, RunError> {
+    whole(host, options, plan, Some(earlier), reporters)
+}
+
+fn whole(
+    host: &Host<'_>,
+    options: &TestOptions,
+    plan: &Plan,
+    earlier: Option<Earlier>,
+    reporters: Reporters<'_>,
+) -> Result<u8, RunError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let end = runtime.block_on(run(host, options, plan, reporters));
+    let end = runtime.block_on(run(host, options, plan, earlier, reporters));
     // What still runs belongs to a failed or interrupted run; QEMU dies with the process.
     runtime.shutdown_background();
     end
@@ -124,6 +154,7 @@ async fn run(
     host: &Host<'_>,
     options: &TestOptions,
     plan: &Plan,
+    earlier: Option<Earlier>,
     reporters: Reporters<'_>,
 ) -> Result<u8, RunError> {
     let cancel = CancellationToken::new();
@@ -133,17 +164,58 @@ async fn run(
         prepared = before(host, options, plan, &cancel) => prepared?,
         () = cancel.cancelled() => return Err(RunError::Interrupted),
     };
+    let done = earlier.as_ref().map(Earlier::verdicts);
+    let (run_dir, log) = match earlier {
+        Some(earlier) => again(earlier, &prepared, reporters)?,
+        None => fresh(host, reporters)?,
+    };
+    let context = context(host, options, &prepared, run_dir, log, cancel)?;
+    match &done {
+        Some(done) => announce_rest(&context, done.len(), plan)?,
+        None => announce(&context, options, plan, &prepared)?,
+    }
+    let mut verdicts = done.unwrap_or_default();
+    let planned = verdicts.len() + plan.cases.len();
+    verdicts.extend(dispatch::run(&context, work(&context, options, plan, prepared)).await?);
+    let code = finish(&context, planned, &verdicts, begin)?;
+    context.log.finish();
+    Ok(code)
+}
+
+/// A new run. Makes room for it, too.
+fn fresh(host: &Host<'_>, reporters: Reporters<'_>) -> Result<(RunDir, EventLog), RunError> {
     let run_dir = RunDir::create(&host.paths.runs)?;
     let mut log = EventLog::create(run_dir.path())?;
+    // Old runs that cannot be removed are no reason not to make a new one.
+    let removed = retain::prune(&host.paths.runs, host.keep).unwrap_or_default();
+    if removed.runs > 0 {
+        let mib = removed.bytes >> 20;
+        (host.tell)(&format!("removed the {} oldest runs, {mib} MiB", removed.runs));
+    }
     for reporter in reporters(run_dir.path())? {
         log = log.with_reporter(reporter);
     }
-    let context = context(host, options, &prepared, run_dir, log, cancel)?;
-    announce(&context, options, plan, &prepared)?;
-    let verdicts = dispatch::run(&context, work(&context, options, plan, prepared)).await?;
-    let code = finish(&context, plan, &verdicts, begin)?;
-    context.log.finish();
-    Ok(code)
+    Ok((run_dir, log))
+}
+
+/// A run that goes on. Its reporters see first what was done.
+fn again(
+    earlier: Earlier,
+    prepared: &Prepared,
+    reporters: Reporters<'_>,
+) -> Result<(RunDir, EventLog), RunError> {
+    earlier.same_kernels(&prepared.kernels)?;
+    let mut made = reporters(earlier.run_dir.path())?;
+    for reporter in &mut made {
+        earlier.records().for_each(|record| reporter.on(record));
+    }
+    let log = made.into_iter().fold(earlier.log, EventLog::with_reporter);
+    Ok((earlier.run_dir, log))
+}
+
+fn announce_rest(context: &Context, done: usize, plan: &Plan) -> io::Result<()> {
+    let text = format!("resumed: {done} cases had finished, {} are left", plan.cases.len());
+    context.log.emit(Event::Note { text })
 }
 
 async fn before(
@@ -176,12 +248,12 @@ fn context(
         scratch: Scratch::new()?,
         qemu: prepared.qemu.clone(),
         accel: prepared.accel,
-        limits: Limits::new(prepared.accel, 1),
         snapshots,
         strict: options.strict(),
         isolation: options.isolation,
         slots: Slots::for_host(&host.paths.cache.join("slots")),
         next_dir: AtomicU32::new(0),
+        vmcore: options.vmcore,
         cancel,
     }))
 }
@@ -265,11 +337,16 @@ fn work(context: &Context, options: &TestOptions, plan: &Plan, prepared: Prepare
     }
 }
 
-fn finish(context: &Context, plan: &Plan, verdicts: &[Verdict], begin: Instant) -> io::Result<u8> {
+fn finish(
+    context: &Context,
+    planned: usize,
+    verdicts: &[Verdict],
+    begin: Instant,
+) -> io::Result<u8> {
     let outcome = Outcome {
         interrupted: context.cancel.is_cancelled(),
         strict: context.strict,
-        planned: plan.cases.len(),
+        planned,
         ..Outcome::default()
     };
     let exit_code = exit_code(&outcome, verdicts);

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use rustix::fs::{FlockOperation, flock};
+
 use super::events::{Event, Record};
 use crate::report::Reporter;
 
@@ -27,6 +29,25 @@ impl EventLog {
     /// Errors when the directory has a log already: no two runs share one.
     pub fn create(dir: &Path) -> io::Result<EventLog> {
         let file = OpenOptions::new().append(true).create_new(true).open(dir.join(FILE))?;
+        EventLog::of(file)
+    }
+
+    /// Goes on with the log of a run that was cut off. A torn last line is cut away: what it
+    /// was to tell did not happen as far as the record goes.
+    ///
+    /// Errors: there is none, or another process still writes it
+    /// ([`WouldBlock`](io::ErrorKind::WouldBlock)).
+    pub fn resume(dir: &Path) -> io::Result<EventLog> {
+        let path = dir.join(FILE);
+        let file = OpenOptions::new().append(true).open(&path)?;
+        let log = EventLog::of(file)?;
+        mend(&path, &log.lock().file)?;
+        Ok(log)
+    }
+
+    /// The lock says that the run is going on; it goes away with the process.
+    fn of(file: File) -> io::Result<EventLog> {
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         Ok(EventLog { inner: Mutex::new(Inner { file, reporters: Vec::new() }) })
     }
 
@@ -61,6 +82,21 @@ impl EventLog {
         // A reporter that panicked must not take the record with it.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Ends the log with a whole line: one that lacks only its end gets it, any other goes.
+fn mend(path: &Path, mut file: &File) -> io::Result<()> {
+    let log = std::fs::read(path)?;
+    let whole = log.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let rest = &log[whole..];
+    if rest.is_empty() {
+        return Ok(());
+    }
+    match Record::from_line(rest) {
+        Ok(_) => file.write_all(b"\n")?,
+        Err(_) => file.set_len(whole as u64)?,
+    }
+    file.sync_data()
 }
 
 impl Inner {
@@ -127,6 +163,35 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let _log = EventLog::create(dir.path()).unwrap();
         assert!(EventLog::create(dir.path()).is_err());
+    }
+
+    #[test]
+    fn a_log_goes_on_behind_its_last_whole_line() {
+        let line = |n| samples::planned(&format!("k/t/{n}")).to_line().unwrap();
+        for (rest, kept) in [
+            (String::new(), 1),
+            (line(2)[..30].to_string(), 1),
+            (line(2), 2),
+            ("\0\0\0".to_string(), 1),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            std::fs::write(dir.path().join(FILE), line(1) + "\n" + &rest).unwrap();
+            let log = EventLog::resume(dir.path()).unwrap();
+            log.emit(Event::Note { text: "on".into() }).unwrap();
+            let (records, torn) = wire::read(&std::fs::read(dir.path().join(FILE)).unwrap());
+            assert_eq!((records.len(), torn), (kept + 1, None), "{rest}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_goes_on_is_not_resumed() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = EventLog::create(dir.path()).unwrap();
+        let error = EventLog::resume(dir.path()).err().unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        drop(first);
+        EventLog::resume(dir.path()).unwrap();
+        assert!(EventLog::resume(&dir.path().join("none")).is_err());
     }
 
     #[test]

@@ -55,6 +55,8 @@ pub struct TestOptions {
     pub format: Format,
     /// JUnit file to write.
     pub junit: Option<PathBuf>,
+    /// Keep the memory of a guest that hangs, for crash and drgn.
+    pub vmcore: bool,
     /// Show the plan and the QEMU commands, start nothing.
     pub dry_run: bool,
     /// Install what is missing first.
@@ -77,6 +79,8 @@ impl TestOptions {
 pub struct RerunOptions {
     /// A run directory, its name, or a case id: that of the newest run that has it.
     pub what: String,
+    /// Go on with the run instead: only what has not finished, in the same record.
+    pub resume: bool,
     /// Seed of the one case named, instead of the recorded one.
     pub seed: Option<u64>,
     /// Accelerator.

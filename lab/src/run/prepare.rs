@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::context::slowdown;
 use super::launch::{Host, RunError};
 use super::options::AccelChoice;
 use crate::config::kernel::KernelEntry;
@@ -13,7 +14,7 @@ use crate::config::scenario::ImageKind;
 use crate::config::topology::Topology;
 use crate::image;
 use crate::kernel::{self, Fetch, Kernel, Resolver};
-use crate::plan::Plan;
+use crate::plan::{Case, Plan};
 use crate::vm::accel::{self, AccelRequest};
 use crate::vm::qemu::Qemu;
 use crate::vm::spec::{Accel, Ram, VmSpec};
@@ -91,7 +92,7 @@ async fn choose(
         topology: (*case.topology).clone(),
         kernel: kernel.image.clone(),
         initrd: images[&ImageKind::Agent].clone(),
-        cmdline: super::source::cmdline(kernel, case),
+        cmdline: cmdline(Accel::Kvm, kernel, case),
         ram: Ram::Anonymous,
         incoming: false,
         dir: temp.path().to_owned(),
@@ -104,6 +105,10 @@ async fn choose(
     });
     note.iter().for_each(|line| (host.tell)(line));
     Ok((choice.accel, note))
+}
+
+fn cmdline(accel: Accel, kernel: &Kernel, case: &Case) -> String {
+    super::source::cmdline(slowdown(accel, kernel), &kernel.cmdline, case)
 }
 
 /// What the boot benchmark needs, prepared as a run would.
@@ -138,6 +143,6 @@ pub async fn for_bench(
         topology: (*case.topology).clone(),
         kernel: kernel.image.clone(),
         image: prepared.images[&ImageKind::Agent].clone(),
-        cmdline: super::source::cmdline(kernel, case),
+        cmdline: cmdline(prepared.accel, kernel, case),
     })
 }

@@ -8,6 +8,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
+
 use super::{log, wire};
 use crate::run::events::Record;
 
@@ -56,6 +58,26 @@ impl RunDir {
     /// The name of the run.
     pub fn name(&self) -> String {
         self.path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// Keeps the run from being removed as an old one while the file is held.
+    ///
+    /// Errors: it is gone. That it still goes on is none: its writer holds it, too.
+    pub fn hold(&self) -> io::Result<fs::File> {
+        let file = fs::File::open(self.path.join(log::FILE))?;
+        match flock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) | Err(rustix::io::Errno::WOULDBLOCK) => Ok(file),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// A directory below the run that no earlier part of it has used, not made yet.
+    pub fn unused(&self, below: &str, name: &str) -> PathBuf {
+        let path = |n: u32| match n {
+            1 => self.path.join(below).join(name),
+            _ => self.path.join(below).join(format!("{name}~{n}")),
+        };
+        (1..=1024).map(path).find(|path| !path.exists()).unwrap_or_else(|| path(1024))
     }
 
     /// Makes the directory of one attempt (from 1) of a case.
@@ -138,6 +160,16 @@ impl CaseDir {
         self.path.join("diagnosis.json")
     }
 
+    /// What was asked of a guest that hung, how long each took and what came of it, JSON.
+    pub fn escalation(&self) -> PathBuf {
+        self.path.join("escalation.json")
+    }
+
+    /// The memory of a guest that hung, ELF core, where it was wanted.
+    pub fn vmcore(&self) -> PathBuf {
+        self.path.join("vmcore")
+    }
+
     /// A bulk artifact of the guest; the name was checked when it arrived.
     pub fn artifact(&self, name: &str) -> PathBuf {
         self.path.join("artifacts").join(name)
@@ -213,6 +245,7 @@ pub fn names(runs: &Path) -> Result<Vec<String>, FindError> {
         .filter(|e| e.file_type().is_ok_and(|t| t.is_dir()))
         .filter(|e| e.path().join(log::FILE).is_file())
         .map(|e| e.file_name().to_string_lossy().into_owned())
+        .filter(|name| !name.starts_with('.'))
         .collect();
     names.sort();
     Ok(names)

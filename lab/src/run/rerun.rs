@@ -42,7 +42,20 @@ pub fn rerun(
         (false, Some(seed)) => seeds.values_mut().for_each(|recorded| *recorded = seed),
         (false, None) => {}
     }
-    let selection = selection(&records, &seeds);
+    replan(project, options, &records, &seeds)
+}
+
+/// Plans exactly the cases of `seeds`, in the order of plans.
+///
+/// Errors: [`RunError::Rerun`] when the project no longer has one of them.
+pub(super) fn replan(
+    project: &Project,
+    options: &RerunOptions,
+    records: &[Record],
+    seeds: &BTreeMap<String, u64>,
+) -> Result<(TestOptions, Plan), RunError> {
+    let wrong = |text: String| RunError::Rerun(text);
+    let selection = selection(records, seeds);
     let mut plan = plan(project, &selection).map_err(|e| wrong(e.to_string()))?;
     plan.cases.retain(|case| seeds.contains_key(&case.id));
     for case in &mut plan.cases {
@@ -52,7 +65,7 @@ pub fn rerun(
     if let Some(id) = gone {
         return Err(wrong(format!("the project no longer has case {id}")));
     }
-    Ok((test_options(options, selection, &records), plan))
+    Ok((test_options(options, selection, records), plan))
 }
 
 /// A case that the latest run does not have: its seed is all that is needed.
@@ -91,7 +104,7 @@ fn find(runs: &Path, what: &str) -> Result<(RunDir, Option<String>), RunError> {
     Ok((run, Some(what.to_string())))
 }
 
-fn planned(records: &[Record], only: Option<&str>) -> BTreeMap<String, u64> {
+pub(super) fn planned(records: &[Record], only: Option<&str>) -> BTreeMap<String, u64> {
     let cases = records.iter().filter_map(|record| match &record.event {
         Event::CasePlanned { case, seed, .. } => Some((case.clone(), *seed)),
         _ => None,
@@ -132,6 +145,7 @@ fn test_options(options: &RerunOptions, selection: Selection, records: &[Record]
         fail_fast: false,
         format: options.format,
         junit: None,
+        vmcore: false,
         dry_run: false,
         setup: false,
         ci: strict,

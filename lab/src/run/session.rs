@@ -1,16 +1,17 @@
 //! The steps of one case in a VM that answered the hello. What is seen is kept whatever
 //! happens next: an observation is never lost to a later failure.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use lab_proto::message::{Command, FaultKind, Reply};
-use lab_proto::observe::{Diagnosis, Facts, Observation};
+use lab_proto::observe::{Facts, Observation};
 use lab_proto::server::ServerStats;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::escalate::{Escalation, Questions};
 use super::events::Event;
 use super::log::EventLog;
 use crate::agent::AgentError;
@@ -34,6 +35,7 @@ pub(super) struct Seen {
     pub(super) artifacts: Vec<(String, Vec<u8>)>,
     pub(super) final_stats: Vec<ServerStats>,
     pub(super) taint_after: Option<u64>,
+    pub(super) escalation: Option<Escalation>,
     pub(super) end: CaseEnd,
 }
 
@@ -47,6 +49,7 @@ impl Seen {
             artifacts: Vec::new(),
             final_stats: Vec::new(),
             taint_after: None,
+            escalation: None,
             end,
         }
     }
@@ -57,10 +60,10 @@ pub(super) struct Session<'a> {
     pub(super) case: &'a Case,
     pub(super) machine: &'a Machine,
     pub(super) limits: Limits,
-    /// Factor on the limits of the scenario.
-    pub(super) slowdown: u32,
     pub(super) log: &'a Arc<EventLog>,
     pub(super) cancel: &'a CancellationToken,
+    /// Where the vmcore of a hang goes, where one is wanted.
+    pub(super) vmcore: Option<PathBuf>,
 }
 
 impl Session<'_> {
@@ -74,13 +77,13 @@ impl Session<'_> {
     }
 
     async fn steps(&self, seen: &mut Seen) -> Result<(), CaseEnd> {
-        let deadline = Instant::now() + self.case.scenario.case_limit * self.slowdown;
+        let deadline = Instant::now() + self.stretch(self.case.scenario.case_limit);
         self.look_around(seen).await?;
         if seen.topology_mismatch.is_some() {
             return Ok(());
         }
         for step in &self.case.scenario.steps {
-            let observation = self.step(step, deadline).await?;
+            let observation = self.step(step, deadline, seen).await?;
             self.fetch_artifact(&observation, step, seen).await?;
             seen.observations.push((step.name.clone(), observation));
         }
@@ -89,50 +92,89 @@ impl Session<'_> {
 
     /// Facts and layout, before anything is tested.
     async fn look_around(&self, seen: &mut Seen) -> Result<(), CaseEnd> {
-        if let Reply::Facts(facts) = self.ask(Command::Facts, "facts").await? {
+        if let Reply::Facts(facts) = self.ask(Command::Facts, "facts", seen).await? {
             seen.facts = Some(facts);
         }
-        if let Reply::Topology(report) = self.ask(Command::Topology, "topology").await? {
+        if let Reply::Topology(report) = self.ask(Command::Topology, "topology", seen).await? {
             seen.topology_mismatch = layout::mismatch(&self.case.topology, &report);
         }
         Ok(())
     }
 
-    async fn step(&self, named: &NamedStep, deadline: Instant) -> Result<Observation, CaseEnd> {
+    /// A limit of the scenario on this host.
+    fn stretch(&self, limit: Duration) -> Duration {
+        self.limits.slowdown.stretch(limit)
+    }
+
+    async fn step(
+        &self,
+        named: &NamedStep,
+        deadline: Instant,
+        seen: &mut Seen,
+    ) -> Result<Observation, CaseEnd> {
         let scenario = &self.case.scenario;
         let event = Event::StepStarted { case: self.case.id.clone(), step: named.name.clone() };
         // A full disk ends the run elsewhere; the step itself needs no record to be right.
         let _ = self.log.emit(event);
-        let own = named.limit.unwrap_or(scenario.step_limit) * self.slowdown;
+        let own = self.stretch(named.limit.unwrap_or(scenario.step_limit));
         let limit = own.min(deadline.saturating_duration_since(Instant::now()));
         let command = Command::Step {
             step: named.step.clone(),
             seed: self.case.seed,
-            call_limit_ms: millis(scenario.call_limit * self.slowdown),
+            call_limit_ms: millis(self.stretch(scenario.call_limit)),
         };
-        match self.machine.request(command, limit, self.cancel).await {
+        let reply = tokio::select! {
+            biased;
+            reply = self.machine.request(command, limit, self.cancel) => reply,
+            silent = self.silent() => Err(silent),
+        };
+        match reply {
             Ok(Reply::Observed(observation)) => Ok(observation),
             Ok(_) => Err(self.lost(&named.name, "the agent answered another question")),
-            Err(VmError::Agent(AgentError::Timeout { .. })) => Err(self.hang(named, None).await),
+            Err(VmError::Agent(AgentError::Timeout { .. })) => {
+                Err(self.hang(&named.name, None, seen).await)
+            }
+            Err(e @ VmError::Silent { .. }) => {
+                Err(self.hang(&named.name, Some(e.to_string()), seen).await)
+            }
             // The guest noticed first, and the task still waits.
             Err(VmError::Agent(AgentError::Fault(f))) if f.kind == FaultKind::Hang => {
-                Err(self.hang(named, Some(f.text)).await)
+                Err(self.hang(&named.name, Some(f.text), seen).await)
             }
             Err(e) => Err(self.failed(&named.name, e)),
         }
     }
 
-    async fn hang(&self, step: &NamedStep, said: Option<String>) -> CaseEnd {
-        CaseEnd::StepTimeout { step: step.name.clone(), said, diagnosis: self.diagnose().await }
+    /// Returns when neither agent nor console gave a sign of life for the limit; else never.
+    async fn silent(&self) -> VmError {
+        let limit = self.limits.silence;
+        let console = self.machine.console();
+        loop {
+            let total = console.total();
+            tokio::time::sleep(limit).await;
+            let answer = self.machine.request(Command::Facts, limit, self.cancel).await;
+            let dead = matches!(answer, Err(VmError::Agent(AgentError::Timeout { .. })));
+            if dead && console.total() == total {
+                return VmError::Silent { limit };
+            }
+        }
     }
 
     /// Where everything waits, while it still does.
-    async fn diagnose(&self) -> Option<Diagnosis> {
-        let limit = self.limits.request * 2;
-        match self.machine.request(Command::Diagnose, limit, self.cancel).await {
-            Ok(Reply::Diagnosis(diagnosis)) => Some(diagnosis),
-            _ => None,
+    async fn hang(&self, step: &str, said: Option<String>, seen: &mut Seen) -> CaseEnd {
+        let memory = self.case.topology.memory_bytes();
+        let questions = Questions {
+            machine: self.machine,
+            cancel: self.cancel,
+            agent_limit: self.limits.request * 2,
+            vmcore: self.vmcore.clone().map(|file| (file, memory)),
+        };
+        let escalation = seen.escalation.insert(questions.ask().await);
+        let diagnosis = escalation.diagnosis.clone();
+        if self.cancel.is_cancelled() {
+            return CaseEnd::Cancelled;
         }
+        CaseEnd::StepTimeout { step: step.into(), said, diagnosis }
     }
 
     async fn fetch_artifact(
@@ -157,21 +199,27 @@ impl Session<'_> {
 
     /// Telemetry of what is still mounted, and a console that is known to be drained.
     async fn settle(&self, seen: &mut Seen) -> Result<(), CaseEnd> {
-        if let Reply::Stats(stats) = self.ask(Command::Stats, "stats").await? {
+        if let Reply::Stats(stats) = self.ask(Command::Stats, "stats", seen).await? {
             seen.final_stats = stats;
         }
         let marker = format!("lab-end-{:016x}", self.case.seed);
         let mark = Command::Mark { marker: marker.clone() };
-        if let Reply::Marked { tainted } = self.ask(mark, "mark").await? {
+        if let Reply::Marked { tainted } = self.ask(mark, "mark", seen).await? {
             seen.taint_after = Some(tainted);
         }
         let drained = self.machine.console().wait_for(&marker, self.limits.request).await;
         drained.map(|_| ()).map_err(|e| self.lost("mark", &e.to_string()))
     }
 
-    async fn ask(&self, command: Command, what: &str) -> Result<Reply, CaseEnd> {
-        let reply = self.machine.request(command, self.limits.request, self.cancel).await;
-        reply.map_err(|e| self.failed(what, e))
+    async fn ask(&self, command: Command, what: &str, seen: &mut Seen) -> Result<Reply, CaseEnd> {
+        match self.machine.request(command, self.limits.request, self.cancel).await {
+            Ok(reply) => Ok(reply),
+            // The agent may hang for the same reason as any other task.
+            Err(VmError::Agent(AgentError::Timeout { .. })) => {
+                Err(self.hang(what, None, seen).await)
+            }
+            Err(e) => Err(self.failed(what, e)),
+        }
     }
 
     fn lost(&self, step: &str, how: &str) -> CaseEnd {

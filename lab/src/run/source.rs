@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::context::Context;
+use super::context::{Context, slowdown};
 use super::events::Event;
 use super::options::Isolation;
 use super::session::{chain, end_of, millis};
@@ -13,10 +13,10 @@ use crate::host::slots::Slot;
 use crate::judge::CaseEnd;
 use crate::kernel::Kernel;
 use crate::plan::Case;
-use crate::vm::VmError;
 use crate::vm::machine::Machine;
 use crate::vm::spec::{Ram, VmSpec};
 use crate::vm::template::Template;
+use crate::vm::{Limits, Slowdown, VmError};
 
 /// On every kernel command line: the console that is read, an end instead of a reboot after a
 /// panic, and the subject switched on.
@@ -45,9 +45,11 @@ pub(super) enum Source {
 }
 
 /// The kernel command line of a case.
-pub(super) fn cmdline(kernel: &Kernel, case: &Case) -> String {
+pub(super) fn cmdline(slowdown: Slowdown, kernel: &[String], case: &Case) -> String {
     let mut text = BASE_CMDLINE.to_string();
-    for part in kernel.cmdline.iter().chain(&case.scenario.kernel_args) {
+    // The kernel takes the last word: its entry and the case win over the lab.
+    let own = slowdown.kernel_args();
+    for part in own.iter().chain(kernel).chain(&case.scenario.kernel_args) {
         let _ = write!(text, " {part}");
     }
     text
@@ -68,7 +70,7 @@ pub(super) fn spec(
         topology: (*case.topology).clone(),
         kernel: kernel.image.clone(),
         initrd: image.to_owned(),
-        cmdline: cmdline(kernel, case),
+        cmdline: cmdline(slowdown(context.accel, kernel), &kernel.cmdline, case),
         ram: Ram::Anonymous,
         incoming: false,
         dir,
@@ -81,17 +83,18 @@ pub(super) async fn prepare(
     context: &Arc<Context>,
     spec: &VmSpec,
     key: &Key,
+    limits: &Limits,
     record: &Path,
 ) -> Source {
     if context.isolation == Isolation::Boot {
         return Source::Cold;
     }
-    let slot = context.slots.acquire(super::attempt::SLOT_LIMIT, &context.cancel).await;
+    let slot = context.slot(&spec.topology).await;
     let Ok(_slot): Result<Slot, _> = slot else {
         return Source::Cold; // each case waits for a slot itself and says what is wrong
     };
     let begin = Instant::now();
-    match Template::make(spec, record, &context.limits, &context.cancel).await {
+    match Template::make(spec, record, limits, &context.cancel).await {
         Ok(template) => {
             tell(context, key, "clone", None, millis(template.boot_time()));
             Source::Template(Box::new(template))
@@ -115,7 +118,9 @@ fn boot_end(error: VmError, console: &str) -> CaseEnd {
     let mut last: Vec<String> = console.lines().rev().take(LAST_LINES).map(Into::into).collect();
     last.reverse();
     match error {
-        VmError::NoAgent { limit } => CaseEnd::BootTimeout { limit_ms: millis(limit), last },
+        VmError::NoAgent { limit } | VmError::Silent { limit } => {
+            CaseEnd::BootTimeout { limit_ms: millis(limit), last }
+        }
         VmError::QemuExited { status, .. } if status.success() => CaseEnd::BootEnded { last },
         other => end_of("boot", other),
     }
@@ -168,9 +173,10 @@ impl Source {
         &self,
         context: &Context,
         spec: &VmSpec,
+        limits: &Limits,
         record: &Path,
     ) -> Result<Machine, VmError> {
-        let (limits, cancel) = (&context.limits, &context.cancel);
+        let cancel = &context.cancel;
         if let Source::Template(template) = self {
             return (**template).clone_into(&spec.name, &spec.dir, record, limits, cancel).await;
         }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::console::MarkerError;
 use super::end::End;
 use super::error::VmError;
-use super::limits::Limits;
+use super::limits::{Limits, Slowdown};
 use super::machine::Machine;
 use super::qemu::Qemu;
 use super::spec::{Accel, Ram, VmSpec};
@@ -179,7 +179,7 @@ pub async fn run_canary(
 }
 
 async fn watch_canary(spec: &VmSpec, cancel: &CancellationToken) -> Result<(), VmError> {
-    let mut limits = Limits::new(Accel::Kvm, 1);
+    let mut limits = Limits::new(Slowdown::plain(Accel::Kvm));
     limits.connect = CANARY_LIMIT;
     limits.greeting = CANARY_LIMIT;
     limits.end = Duration::from_secs(1);

@@ -1,4 +1,5 @@
-//! The guest's serial console: read without pause, kept within bounds, watched for markers.
+//! The guest's serial console: read without pause, kept within bounds, watched for markers, and
+//! typed to when a kernel that hangs is asked what it does.
 //!
 //! A guest that prints without end fills neither disk nor memory, and QEMU never waits for
 //! the lab to read. What the text means is decided elsewhere (`detect`).
@@ -10,10 +11,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::host::capture::Capture;
 
@@ -28,6 +31,9 @@ const LINE_MAX: usize = 8 << 10;
 
 /// Lines before the registration of a marker that are matched, too.
 const RECENT: usize = 2048;
+
+/// How often a console is looked at that is to be quiet.
+const QUIET_POLL: Duration = Duration::from_millis(50);
 
 /// Why a marker was not seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +50,7 @@ pub enum MarkerError {
 #[derive(Debug)]
 pub struct Console {
     shared: Arc<Mutex<State>>,
+    writer: tokio::sync::Mutex<OwnedWriteHalf>,
     ended: watch::Receiver<bool>,
     task: JoinHandle<()>,
 }
@@ -51,6 +58,9 @@ pub struct Console {
 #[derive(Debug)]
 struct State {
     capture: Capture,
+    /// Bytes that were not kept of what was cut off.
+    lost_before: u64,
+    total: u64,
     line: Vec<u8>,
     recent: VecDeque<String>,
     waiters: Vec<Waiter>,
@@ -69,34 +79,69 @@ impl Console {
         let mut log = Log { file: File::create(log)?, left: FILE_MAX };
         let shared = Arc::new(Mutex::new(State {
             capture: Capture::new(TEXT_MAX, TEXT_MAX),
+            lost_before: 0,
+            total: 0,
             line: Vec::new(),
             recent: VecDeque::new(),
             waiters: Vec::new(),
             ended: false,
         }));
         let (tell, ended) = watch::channel(false);
+        let (stream, writer) = stream.into_split();
         let state = Arc::clone(&shared);
         let task = tokio::spawn(async move {
             read_all(stream, &mut log, &state).await;
             lock(&state).end();
             let _ = tell.send(true);
         });
-        Ok(Console { shared, ended, task })
+        Ok(Console { shared, writer: writer.into(), ended, task })
     }
 
-    /// What was printed so far, as kept: see [`TEXT_MAX`].
+    /// What was printed since the last cut, as kept: see [`TEXT_MAX`].
     pub fn text(&self) -> String {
         lock(&self.shared).capture.text()
     }
 
-    /// Bytes that are missing from [`Console::text`].
+    /// Bytes that are missing from [`Console::text`] and what was cut before it.
     pub fn lost_bytes(&self) -> u64 {
-        lock(&self.shared).capture.lost()
+        let state = lock(&self.shared);
+        state.lost_before + state.capture.lost()
+    }
+
+    /// As [`Console::text`], and begins anew: what comes later is told apart from it.
+    pub fn cut(&self) -> String {
+        let mut state = lock(&self.shared);
+        let fresh = Capture::new(TEXT_MAX, TEXT_MAX);
+        let before = std::mem::replace(&mut state.capture, fresh);
+        state.lost_before += before.lost();
+        before.text()
+    }
+
+    /// Types into the console, at most `limit`. Errors: QEMU does not take it.
+    pub async fn type_in(&self, bytes: &[u8], limit: Duration) -> std::io::Result<()> {
+        let write = async { self.writer.lock().await.write_all(bytes).await };
+        tokio::time::timeout(limit, write).await.map_err(std::io::Error::from)?
+    }
+
+    /// Waits until nothing was printed for `pause`, at most `limit`; whether it came to that.
+    pub async fn quiet(&self, pause: Duration, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        let (mut total, mut since) = (self.total(), Instant::now());
+        while Instant::now() < deadline {
+            tokio::time::sleep(QUIET_POLL.min(pause)).await;
+            let now = self.total();
+            if now != total {
+                (total, since) = (now, Instant::now());
+            } else if since.elapsed() >= pause {
+                return true;
+            }
+        }
+        false
     }
 
     /// Bytes printed so far.
     pub fn total(&self) -> u64 {
-        lock(&self.shared).capture.total()
+        lock(&self.shared).total
     }
 
     /// Waits for a line that contains `marker`, at most `limit`; one of the latest lines
@@ -141,6 +186,7 @@ impl State {
 
     fn push(&mut self, bytes: &[u8]) {
         self.capture.push(bytes);
+        self.total += bytes.len() as u64;
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.line.extend_from_slice(piece);
             if piece.ends_with(b"\n") || self.line.len() > LINE_MAX {
@@ -189,7 +235,7 @@ impl Log {
     }
 }
 
-async fn read_all(mut stream: UnixStream, log: &mut Log, state: &Mutex<State>) {
+async fn read_all(mut stream: OwnedReadHalf, log: &mut Log, state: &Mutex<State>) {
     let mut buffer = vec![0; 64 << 10];
     while let Ok(count @ 1..) = stream.read(&mut buffer).await {
         log.push(&buffer[..count]);
@@ -250,5 +296,37 @@ mod tests {
         assert!((FILE_MAX..FILE_MAX + 100).contains(&size), "{size}");
         let text = console.text();
         assert!(text.len() < 2 * TEXT_MAX + 100 && text.ends_with("\nthe end\n"));
+    }
+
+    #[tokio::test]
+    async fn a_cut_tells_what_came_before_it_from_what_came_after() {
+        let (console, mut guest, _dir) = pair();
+        guest.write_all(b"before lab-a\n").await.unwrap();
+        console.wait_for("lab-a", LONG).await.unwrap();
+        assert_eq!(console.cut(), "before lab-a\n");
+        guest.write_all(b"after lab-b\n").await.unwrap();
+        console.wait_for("lab-b", LONG).await.unwrap();
+        assert_eq!(console.text(), "after lab-b\n");
+        assert_eq!(console.total(), 25);
+        assert!(console.wait_for("lab-a", LONG).await.is_ok(), "markers outlive a cut");
+    }
+
+    #[tokio::test]
+    async fn what_is_typed_arrives() {
+        let (console, mut guest, _dir) = pair();
+        console.type_in(b"w", LONG).await.unwrap();
+        let mut key = [0];
+        guest.read_exact(&mut key).await.unwrap();
+        assert_eq!(&key, b"w");
+    }
+
+    #[tokio::test]
+    async fn a_console_is_quiet_when_nothing_comes_for_the_pause() {
+        let (console, mut guest, _dir) = pair();
+        let short = Duration::from_millis(60);
+        assert!(console.quiet(short, LONG).await);
+        let noise = tokio::spawn(async move { while guest.write_all(b"x\n").await.is_ok() {} });
+        assert!(!console.quiet(short, Duration::from_millis(300)).await);
+        noise.abort();
     }
 }

@@ -43,6 +43,12 @@ pub enum VmError {
         /// The limit.
         limit: Duration,
     },
+    /// Neither console nor agent gave a sign of life.
+    #[error("the guest was silent for {} ms", limit.as_millis())]
+    Silent {
+        /// The limit.
+        limit: Duration,
+    },
     /// The agent failed.
     #[error(transparent)]
     Agent(#[from] AgentError),
@@ -52,10 +58,11 @@ pub enum VmError {
         /// The end of QEMU's standard error.
         stderr: String,
     },
-    /// A template's state could not be saved or loaded, or a canary did not sing.
+    /// A template's state could not be saved or loaded, a canary did not sing, or there is no
+    /// room for a vmcore.
     #[error("{what}: {reason}")]
     State {
-        /// `save`, `load` or `canary`.
+        /// `save`, `load`, `canary` or `vmcore`.
         what: &'static str,
         /// QEMU's reason.
         reason: String,

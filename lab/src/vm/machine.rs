@@ -100,7 +100,7 @@ impl Machine {
 
     /// Shakes hands with the agent under a fresh nonce, with the wall time and a fresh seed.
     ///
-    /// Errors: [`VmError::NoAgent`] after `limit`, [`VmError::Agent`] for garbage, and what
+    /// Errors: [`VmError::NoAgent`] after `limit`, [`VmError::Silent`] when even the console is, [`VmError::Agent`] for garbage, and what
     /// [`Machine::guard`] finds.
     pub async fn agent_hello(
         &mut self,
@@ -112,7 +112,15 @@ impl Machine {
         let (session, hello) = fresh_hello()?;
         let artifacts = self.artifacts.clone();
         let shake = Agent::connect(ports, session, &hello, &artifacts, limit);
-        let (agent, reply) = match self.guard(cancel, shake).await? {
+        let silent = self.console.quiet(self.limits.silence, limit * 2);
+        let shaken = async {
+            tokio::select! {
+                biased;
+                shaken = shake => Ok(shaken),
+                _ = silent => Err(VmError::Silent { limit: self.limits.silence }),
+            }
+        };
+        let (agent, reply) = match self.guard(cancel, shaken).await?? {
             Ok(shaken) => shaken,
             Err(AgentError::Timeout { limit, .. }) => return Err(VmError::NoAgent { limit }),
             Err(e) => return Err(self.cause(e.into()).await),

@@ -6,6 +6,7 @@ pub mod argv;
 pub mod console;
 mod end;
 mod error;
+mod escalate;
 #[cfg(test)]
 mod layouts;
 mod limits;
@@ -19,4 +20,5 @@ pub mod template;
 
 pub use end::{End, Ended};
 pub use error::VmError;
-pub use limits::Limits;
+pub use escalate::Break;
+pub use limits::{Limits, Slowdown};

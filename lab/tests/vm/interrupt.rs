@@ -15,7 +15,9 @@ fn sleeping(project: &Project) -> Child {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let began = || {
         let log = project.latest_run().join("events.jsonl");
-        std::fs::read_to_string(log).is_ok_and(|text| text.contains("\"step_started\""))
+        std::fs::read_to_string(log).is_ok_and(|text| {
+            text.lines().any(|line| line.contains("\"step_started\"") && line.contains("sabotage"))
+        })
     };
     let deadline = Instant::now() + Duration::from_secs(120);
     while !began() && Instant::now() < deadline {
@@ -47,6 +49,45 @@ fn the_first_interrupt_ends_the_run_with_a_record() {
     assert_eq!(run.code, Some(130), "{}", run.all());
     assert_eq!(run.kind("run_finished")[0]["exit_code"], 130);
     assert_no_qemu(&project);
+}
+
+/// Ids of the finished cases, sorted.
+fn finished(run: &crate::harness::Finished) -> Vec<String> {
+    let ends = run.kind("case_finished");
+    let mut ids: Vec<_> = ends.iter().map(|c| c["case"].as_str().unwrap().to_owned()).collect();
+    ids.sort();
+    ids
+}
+
+#[test]
+fn a_run_goes_on_after_sigkill_and_loses_and_repeats_nothing() {
+    let project = Project::new();
+    let mount = "summary = \"s\"\n[[step]]\ndo = \"tmpfs\"\nmount-point = \"/mnt/t\"\n";
+    // Before, at and behind the case in which the run is killed.
+    project.write("scenarios/correctness/a.toml", mount);
+    project.write("scenarios/correctness/z.toml", mount);
+    let child = sleeping(&project);
+    let busy = project.run(&["rerun", "--resume", "latest"]);
+    assert_eq!(busy.code, Some(2), "{}", busy.all());
+    assert!(busy.stderr.contains("still goes on"), "{}", busy.all());
+    signal(&child, rustix::process::Signal::KILL);
+    let cut = project.finish(child.wait_with_output().unwrap());
+    assert_no_qemu(&project);
+    assert_eq!(finished(&cut), ["stock/1x2/correctness/a"]);
+    // What sleeps would hang again; what it is to do is the scenario's, not the record's.
+    project.write("scenarios/correctness/sleep.toml", mount);
+    let on = project.run(&["rerun", "--resume", "latest"]);
+    assert_eq!(on.code, Some(0), "{}", on.all());
+    assert_eq!(on.run_dir, cut.run_dir);
+    let all = ["a", "sleep", "z"].map(|name| format!("stock/1x2/correctness/{name}"));
+    assert_eq!(finished(&on), all);
+    assert_eq!(on.kind("case_started").len(), 4, "{}", on.all());
+    assert_eq!(on.stdout.lines().last(), Some("3 passed, 0 failed, 0 skipped"));
+    let report = project.run(&["report", "latest"]);
+    assert!(report.stdout.ends_with("3 passed, 0 failed, 0 skipped\n"), "{}", report.all());
+    let again = project.run(&["rerun", "--resume", "latest"]);
+    assert_eq!(again.code, Some(0), "{}", again.all());
+    assert_eq!(finished(&again), all, "nothing is run twice");
 }
 
 #[test]

@@ -143,3 +143,45 @@ fn a_cold_boot_gives_the_same_verdict() {
     run.expect("PASS", None);
     assert_eq!(run.case()["isolation"], "boot");
 }
+
+#[test]
+fn a_stopped_agent_hangs_with_the_kernels_own_list_of_tasks() {
+    let project = Project::new();
+    let steps = "[[step]]\ndo = \"sabotage\"\nwhat = \"stop-agent\"\n";
+    let head = "limits = { step = \"2s\", call = \"1s\" }";
+    project.write("scenarios/correctness/stop.toml", &scenario(head, steps));
+    let run = project.run(&["test", "--topology", "1x2", "--vmcore"]);
+    assert_eq!(run.code, Some(1), "{}", run.all());
+    let cause = run.expect("HANG", Some("lab"));
+    assert!(cause.contains("lab-agent") && cause.contains("do_signal_stop"), "{cause}");
+    let asked: serde_json::Value = serde_json::from_str(&run.file("escalation.json")).unwrap();
+    let answers: Vec<(&str, bool)> = asked.as_array().unwrap().iter().map(answer).collect();
+    let wanted = [
+        ("agent", false),
+        ("sysrq-w", true),
+        ("sysrq-t", true),
+        ("sysrq-l", true),
+        ("vmcore", true),
+    ];
+    assert_eq!(answers, wanted, "{asked:#}");
+    let core = run.run_dir.join(run.case()["dir"].as_str().unwrap()).join("vmcore");
+    let mut magic = [0; 4];
+    std::io::Read::read_exact(&mut std::fs::File::open(core).unwrap(), &mut magic).unwrap();
+    assert_eq!(&magic, b"\x7fELF");
+}
+
+fn answer(asked: &serde_json::Value) -> (&str, bool) {
+    (asked["step"].as_str().unwrap(), asked["answered"].as_bool().unwrap())
+}
+
+#[test]
+fn backtraces_that_were_asked_for_are_no_faults() {
+    let project = Project::new();
+    let steps = "[[step]]\ndo = \"sabotage\"\nwhat = \"sleep\"\n";
+    let head = "limits = { step = \"1s\", call = \"500ms\" }";
+    project.write("scenarios/correctness/sleep.toml", &scenario(head, steps));
+    let run = project.run(&["test", "--topology", "1x2"]);
+    let cause = run.expect("HANG", Some("scenario"));
+    assert!(cause.contains("no task waits in the kernel"), "{cause}");
+    assert!(run.file("console.log").contains("sysrq: Show State"), "{}", run.all());
+}

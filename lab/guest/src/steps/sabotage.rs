@@ -15,14 +15,23 @@ const GARBAGE: [u8; 4096] = [0xa5; 4096];
 pub(super) fn run(what: Sabotage, context: &Context<'_>) -> Result<Observation, Fault> {
     match what {
         Sabotage::Panic => std::fs::write("/proc/sysrq-trigger", "c").map_err(agent)?,
-        Sabotage::KillAgent => process::kill_self().map_err(agent)?,
+        Sabotage::KillAgent => process::signal_self(libc::SIGKILL).map_err(agent)?,
+        Sabotage::StopAgent => {
+            process::signal_self(libc::SIGSTOP).map_err(agent)?;
+            // The stop may come later than this returns, and must come before an answer does.
+            forever();
+        }
         Sabotage::PowerOff => power::off(),
         Sabotage::GarbageFrames => context.link.garbage(&GARBAGE).map_err(agent)?,
-        Sabotage::Sleep => loop {
-            std::thread::sleep(Duration::from_secs(3600));
-        },
+        Sabotage::Sleep => forever(),
     }
     Ok(Observation::Sabotaged)
+}
+
+fn forever() -> ! {
+    loop {
+        std::thread::sleep(Duration::from_secs(3600));
+    }
 }
 
 fn agent(error: std::io::Error) -> Fault {

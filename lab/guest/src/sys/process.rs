@@ -68,10 +68,10 @@ pub(crate) fn wait_any() -> io::Result<(i32, End)> {
     }
 }
 
-/// Sends SIGKILL to this process.
-pub(crate) fn kill_self() -> io::Result<()> {
+/// Sends a signal to this process.
+pub(crate) fn signal_self(signal: i32) -> io::Result<()> {
     // SAFETY: takes no pointers.
-    let result = unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    let result = unsafe { libc::kill(libc::getpid(), signal) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
