@@ -20,6 +20,9 @@ pub enum VmError {
         /// The end of its standard error.
         stderr: String,
     },
+    /// Somebody stopped the QEMU process and did not let it go on.
+    #[error("qemu was stopped by a signal and did not go on")]
+    Stopped,
     /// QEMU made no socket within the limit.
     #[error("qemu made no socket {socket} within {} ms", limit.as_millis())]
     NoSocket {

@@ -29,6 +29,10 @@ const RETRY: Duration = Duration::from_millis(2);
 /// How long after a broken connection QEMU's end may be seen.
 const SETTLE: Duration = Duration::from_millis(200);
 
+/// How often, and how many times in a row, QEMU must be seen stopped to be given up.
+const STOPPED_POLL: Duration = Duration::from_millis(500);
+const STOPPED_LOOKS: u32 = 6;
+
 /// Bytes of QEMU's standard error in messages.
 const STDERR_TAIL: usize = 4 << 10;
 
@@ -193,6 +197,7 @@ impl Machine {
         tokio::select! {
             status = self.process.wait() => self.exited(status).await,
             () = self.gave_up() => VmError::InternalError { stderr: self.stderr_tail() },
+            () = stopped(self.pid()) => VmError::Stopped,
         }
     }
 
@@ -267,6 +272,18 @@ async fn watch_stops(
         if status.is_ok_and(|info| info.status == qapi::qmp::RunState::internal_error) {
             tell.send_replace(true);
         }
+    }
+}
+
+/// Returns when the process was stopped by a signal and stayed so: nothing can be told of its
+/// guest then, and none of the guest's limits should be waited for.
+async fn stopped(pid: u32) {
+    let mut seen = 0;
+    while seen < STOPPED_LOOKS {
+        tokio::time::sleep(STOPPED_POLL).await;
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+        seen = if state.starts_with('T') { seen + 1 } else { 0 };
     }
 }
 

@@ -127,17 +127,29 @@ impl Finished {
     }
 }
 
-/// QEMU processes that were started for runs below `dir`.
-pub(crate) fn qemus_of(dir: &Path) -> Vec<String> {
+/// QEMU processes that were started for runs below `dir`: process id and command line.
+fn qemu_processes(dir: &Path) -> Vec<(i32, String)> {
     let needle = dir.to_str().unwrap();
     let processes = fs::read_dir("/proc").unwrap().flatten();
     processes
         .filter_map(|p| {
+            let pid = p.file_name().to_str()?.parse().ok()?;
             let environ = fs::read(p.path().join("environ")).ok()?;
             let cmdline = fs::read(p.path().join("cmdline")).ok()?;
             let text = String::from_utf8_lossy(&cmdline).replace('\0', " ");
             let ours = String::from_utf8_lossy(&environ).contains(needle);
-            (text.contains("qemu-system") && ours).then_some(text)
+            (text.contains("qemu-system") && ours).then_some((pid, text))
         })
         .collect()
+}
+
+/// Their command lines.
+pub(crate) fn qemus_of(dir: &Path) -> Vec<String> {
+    qemu_processes(dir).into_iter().map(|(_, text)| text).collect()
+}
+
+/// Their process ids.
+pub(crate) fn qemu_pids_of(dir: &Path) -> Vec<rustix::process::Pid> {
+    let pids = qemu_processes(dir).into_iter();
+    pids.filter_map(|(pid, _)| rustix::process::Pid::from_raw(pid)).collect()
 }

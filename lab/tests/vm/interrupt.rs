@@ -3,7 +3,7 @@
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::harness::{Project, qemus_of};
+use crate::harness::{Project, qemu_pids_of, qemus_of};
 
 const SLEEP: &str = "summary = \"s\"\nlimits = { step = \"60s\", case = \"90s\" }\n\
                      [[step]]\ndo = \"sabotage\"\nwhat = \"sleep\"\n";
@@ -88,6 +88,21 @@ fn a_run_goes_on_after_sigkill_and_loses_and_repeats_nothing() {
     let again = project.run(&["rerun", "--resume", "latest"]);
     assert_eq!(again.code, Some(0), "{}", again.all());
     assert_eq!(finished(&again), all, "nothing is run twice");
+}
+
+#[test]
+fn a_stopped_qemu_is_the_hosts_and_told_within_seconds() {
+    let project = Project::new();
+    let child = sleeping(&project);
+    let begin = Instant::now();
+    for pid in qemu_pids_of(project.path()) {
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    }
+    let run = project.finish(child.wait_with_output().unwrap());
+    assert!(begin.elapsed() < Duration::from_secs(40), "{:?}", begin.elapsed());
+    assert_eq!(run.code, Some(3), "{}", run.all());
+    assert!(run.expect("INFRA", Some("host")).contains("stopped by a signal"));
+    assert_no_qemu(&project);
 }
 
 #[test]
