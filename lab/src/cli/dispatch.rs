@@ -8,7 +8,7 @@ use clap::Parser;
 use lab::doctor::{Check, Level, worst};
 use lab::host::paths::{self, Overrides, Paths, PathsError};
 use lab::plan::{Plan, PlanError, plan};
-use lab::report::replay;
+use lab::report::{SinkFault, replay};
 use lab::run::options::{ReportOptions, RerunOptions, TestOptions};
 use lab::run::project::{self, Found, ProjectError};
 use lab::run::record::{self, FindError};
@@ -42,6 +42,8 @@ enum Failure {
     Keep(String),
     #[error("run {0} cannot be read: {1}")]
     Read(String, std::io::Error),
+    #[error("{0}")]
+    Write(std::io::Error),
 }
 
 /// Parses, runs, and tells the exit code.
@@ -65,10 +67,10 @@ fn fail(failure: &Failure) -> ExitCode {
     match failure {
         Failure::Project(ProjectError::Config(errors)) => out::drawn(&errors.render(true)),
         Failure::Run(error) => {
-            out::error(&error.to_string());
+            out::error(&chain(error));
             return ExitCode::from(error.exit_code());
         }
-        Failure::CurrentDir(_) | Failure::Paths(_) | Failure::Read(..) => {
+        Failure::CurrentDir(_) | Failure::Paths(_) | Failure::Read(..) | Failure::Write(_) => {
             out::error(&failure.to_string());
             return ExitCode::from(LAB);
         }
@@ -126,17 +128,21 @@ fn again(found: &Found, cwd: &Path, options: &RerunOptions) -> Result<ExitCode, 
     if options.resume {
         let resumed = lab::run::resume(&found.project, &paths.runs, options)?;
         let (options, plan, earlier) = resumed;
-        let reporters = |dir: &Path| reporters::live(options.format, None, dir);
+        let fault = SinkFault::default();
+        let reporters = |dir: &Path| reporters::live(options.format, None, dir, &fault);
         let code = lab::run::go_on(&host(found, &paths)?, &options, &plan, earlier, &reporters)?;
-        return Ok(ExitCode::from(code));
+        return Ok(written(code, &fault));
     }
     let (options, plan) = lab::run::rerun(&found.project, &paths.runs, options)?;
     execute(&host(found, &paths)?, &options, &plan)
 }
 
 fn execute(host: &Host<'_>, options: &TestOptions, plan: &Plan) -> Result<ExitCode, Failure> {
-    let reporters = |dir: &Path| reporters::live(options.format, options.junit.as_deref(), dir);
-    Ok(ExitCode::from(lab::run::test(host, options, plan, &reporters)?))
+    let fault = SinkFault::default();
+    let reporters =
+        |dir: &Path| reporters::live(options.format, options.junit.as_deref(), dir, &fault);
+    let code = lab::run::test(host, options, plan, &reporters)?;
+    Ok(written(code, &fault))
 }
 
 fn show_run(found: &Found, cwd: &Path, options: &ReportOptions) -> Result<ExitCode, Failure> {
@@ -145,17 +151,26 @@ fn show_run(found: &Found, cwd: &Path, options: &ReportOptions) -> Result<ExitCo
     let run = record::find(&paths.runs, name)?;
     let _held = run.hold().map_err(|e| Failure::Read(run.name(), e))?;
     let (records, torn) = run.read().map_err(|e| Failure::Read(run.name(), e))?;
-    let made = reporters::replayed(options.format, options.junit.as_deref(), run.path());
-    for mut reporter in made.map_err(|e| Failure::Read(run.name(), e))? {
+    let fault = SinkFault::default();
+    let made = reporters::replayed(options.format, options.junit.as_deref(), run.path(), &fault);
+    for mut reporter in made.map_err(Failure::Write)? {
         replay(&records, torn.as_ref(), reporter.as_mut());
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(written(0, &fault))
+}
+
+/// The exit code, unless a pass could not be told: that is no pass.
+fn written(code: u8, fault: &SinkFault) -> ExitCode {
+    let Some(text) = fault.text() else { return ExitCode::from(code) };
+    out::error(&format!("the results cannot be written: {text}"));
+    ExitCode::from(if matches!(code, 0 | 4) { LAB } else { code })
 }
 
 fn doctor(found: &Found, cwd: &Path) -> Result<ExitCode, Failure> {
     let paths = paths(found, cwd)?;
     let entries: Vec<_> = found.project.kernels.values().map(|k| (**k).clone()).collect();
-    let checks = lab::run::doctor(&paths, &entries).map_err(Failure::CurrentDir)?;
+    let host = host(found, &paths)?;
+    let checks = lab::run::doctor(&host, &entries).map_err(Failure::CurrentDir)?;
     let failed = worst(&checks) == Level::Fail;
     let code = out::lines(checks.iter().flat_map(check_lines));
     Ok(if failed { ExitCode::from(LAB) } else { code })
@@ -168,6 +183,20 @@ fn check_lines(check: &Check) -> Vec<String> {
         lines.extend(check.fix.iter().map(|fix| format!("      fix: {fix}")));
     }
     lines
+}
+
+/// An error with its causes, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
 }
 
 fn color(choice: clap::ColorChoice) -> anstream::ColorChoice {

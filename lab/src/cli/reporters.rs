@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use lab::report::{Jsonl, Junit, Ktap, Options, Reporter, Sink, Terminal};
+use lab::report::{Jsonl, Junit, Ktap, Options, Reporter, Sink, SinkFault, Terminal};
 use lab::run::options::Format;
 
 /// The reporters of a run that goes on.
@@ -11,8 +11,9 @@ pub(super) fn live(
     format: Format,
     junit: Option<&Path>,
     dir: &Path,
+    fault: &SinkFault,
 ) -> io::Result<Vec<Box<dyn Reporter>>> {
-    make(format, junit, dir, Some(io::stderr().is_terminal()))
+    make(format, junit, dir, Some(io::stderr().is_terminal()), fault)
 }
 
 /// The reporters of a run that is over: no bar.
@@ -20,8 +21,9 @@ pub(super) fn replayed(
     format: Format,
     junit: Option<&Path>,
     dir: &Path,
+    fault: &SinkFault,
 ) -> io::Result<Vec<Box<dyn Reporter>>> {
-    make(format, junit, dir, None)
+    make(format, junit, dir, None, fault)
 }
 
 /// `live` tells of a run that goes on whether it may show a bar.
@@ -30,9 +32,10 @@ fn make(
     junit: Option<&Path>,
     dir: &Path,
     live: Option<bool>,
+    fault: &SinkFault,
 ) -> io::Result<Vec<Box<dyn Reporter>>> {
     let out: Box<dyn Write + Send> = Box::new(anstream::stdout());
-    let sink = Sink::new(out);
+    let sink = Sink::watched(out, fault.clone());
     let mut made: Vec<Box<dyn Reporter>> = vec![match format {
         // The stream strips colours where they are not wanted.
         Format::Human => {
@@ -44,7 +47,10 @@ fn make(
         Format::Jsonl => Box::new(Jsonl::new(sink)),
     }];
     if let Some(path) = junit {
-        made.push(Box::new(Junit::new(Sink::new(Box::new(std::fs::File::create(path)?)))));
+        let file = std::fs::File::create(path).map_err(|e| {
+            io::Error::new(e.kind(), format!("{} cannot be written: {e}", path.display()))
+        })?;
+        made.push(Box::new(Junit::new(Sink::watched(Box::new(file), fault.clone()))));
     }
     Ok(made)
 }

@@ -100,6 +100,21 @@ pub struct Scenario {
     pub steps: Vec<NamedStep>,
     /// What must hold.
     pub expect: Vec<Expectation>,
+    /// Splats that the case causes on purpose.
+    pub allow: Vec<Allow>,
+}
+
+/// A splat that is no failure of the case that declares it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allow {
+    /// Glob over titles of faults, such as `WARNING in fuse_uring_*`; always a valid one.
+    pub title: String,
+    /// Why it is to be expected.
+    pub reason: String,
+    /// Where it is discussed.
+    pub link: String,
+    /// Last day on which it is allowed.
+    pub until: jiff::civil::Date,
 }
 
 /// A step and its name.

@@ -3,10 +3,11 @@
 //! Keys: `summary`; `kind` (default: the first directory); `profile` (the smallest one that runs
 //! it, default `quick`); `image` (`agent` or `fio`, default by the steps); `kernel-args`;
 //! `[limits]` with `step`, `case` and `call`; `[requires]` with `config`, `min-cpus` and
-//! `min-nodes`; `[[step]]` and `[[expect]]`, each described where it is read.
+//! `min-nodes`; `[[step]]`, `[[expect]]` and `[[allow]]`, each described where it is read.
 
 use std::time::Duration;
 
+use super::allow_file;
 use super::expect_file;
 use super::flow;
 use super::kernel_file::{config_options, kernel_args};
@@ -21,6 +22,9 @@ const MAX_STEPS: usize = 64;
 
 /// Most expectations of a scenario.
 const MAX_EXPECT: usize = 64;
+
+/// Most allowed splats of a scenario.
+const MAX_ALLOW: usize = 16;
 
 /// Reads a scenario called `name`, its path below `scenarios/` without suffix.
 pub fn read(name: &str, file: &SourceFile) -> Result<Scenario, FileProblems> {
@@ -46,6 +50,7 @@ fn scenario(name: &str, root: &Table<'_>) -> Option<Scenario> {
     let steps: Vec<Option<NamedStep>> = tables.iter().map(step_file::read).collect();
     let expect_tables = root.tables("expect", MAX_EXPECT);
     let expect: Vec<_> = expect_tables.iter().map(expect_file::read).collect();
+    let allow: Vec<_> = root.tables("allow", MAX_ALLOW).iter().map(allow_file::read).collect();
     if tables.is_empty() {
         root.sink().hint(root.span(), "missing [[step]]", "a scenario has at least one step");
     }
@@ -74,6 +79,7 @@ fn scenario(name: &str, root: &Table<'_>) -> Option<Scenario> {
         case_limit: limits.case,
         call_limit: limits.call,
         steps,
+        allow: allow.into_iter().collect::<Option<_>>()?,
         expect: expect.into_iter().map(|placed| placed.map(Into::into)).collect::<Option<_>>()?,
     })
 }

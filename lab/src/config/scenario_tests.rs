@@ -353,3 +353,34 @@ fn an_empty_scenario_and_bad_kernel_options_are_refused() {
     let message = errors(&SERVE.replace("[[step]]", "kernel-args = ['a b']\n[[step]]"));
     assert!(message.contains("no spaces"), "{message}");
 }
+
+const ALLOW: &str = "\
+[[allow]]
+title = 'WARNING in fuse_uring_*'
+reason = 'the fault is what the case is about'
+link = 'https://example.org/t/1'
+until = '2027-06-30'
+";
+
+#[test]
+fn an_allowed_splat_has_a_reason_a_link_and_an_end() {
+    let scenario = try_read(&after_serve(ALLOW)).unwrap();
+    let allow = &scenario.allow[0];
+    assert_eq!(allow.title, "WARNING in fuse_uring_*");
+    assert_eq!(allow.until, jiff::civil::date(2027, 6, 30));
+    for key in ["title", "reason", "link", "until"] {
+        let line = ALLOW.lines().find(|l| l.starts_with(key)).unwrap();
+        let message = errors(&after_serve(&ALLOW.replace(line, "")));
+        assert!(message.contains(&format!("missing key `{key}`")), "{message}");
+    }
+    for (good, bad, what) in [
+        ("WARNING in fuse_uring_*", "WARN*", "at least 8 letters"),
+        ("WARNING in fuse_uring_*", "WARNING in [fuse", "`title` must be a glob"),
+        ("https://example.org/t/1", "see the list", "a link that begins with https://"),
+        ("2027-06-30", "2027-06-31", "a day such as"),
+        ("reason =", "raeson =", "did you mean `reason`?"),
+    ] {
+        let message = errors(&after_serve(&ALLOW.replace(good, bad)));
+        assert!(message.contains(what), "{message}");
+    }
+}

@@ -1,8 +1,22 @@
-//! Console text to faults; pure. Rules are data, each with a sample log.
+//! Console text to faults; pure. Rules are data, each held by logs of the corpus.
 
+mod compare;
+mod fault;
+mod follow;
+mod plumbing;
 mod printk;
+mod report;
+mod rule;
 mod rules;
 mod scan;
+mod symbol;
+mod title;
 
-pub use rules::{Kind, RULES, Rule};
-pub use scan::{Fault, MAX_FAULTS, scan};
+#[cfg(test)]
+mod corpus_tests;
+
+pub use compare::{Comparison, compare};
+pub use fault::{Fault, MAX_FAULTS};
+pub use rule::{Kind, Rule, Stage};
+pub use rules::rules;
+pub use scan::scan;

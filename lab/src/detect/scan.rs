@@ -1,208 +1,212 @@
 //! Looks for faults in a console log that may be long, torn, mixed or hostile.
 
-use super::printk;
-use super::rules::{Kind, RULES, Rule};
+use std::borrow::Cow;
+use std::collections::VecDeque;
 
-/// Most faults that one log yields.
-pub const MAX_FAULTS: usize = 32;
+use super::fault::{Fault, MAX_FAULTS};
+use super::follow;
+use super::printk::{self, Message};
+use super::report::{Report, Trace, cpu_of, keep};
+use super::rule::{Kind, Rule, Stage};
+use super::rules::rules;
+use super::symbol;
+use super::title::title;
 
 /// Bytes of a line that are looked at.
 const MAX_LINE: usize = 4096;
 
-/// Characters of a line that are kept.
-const MAX_KEPT: usize = 240;
-
 /// Lines kept before a fault.
 const BEFORE: usize = 2;
 
-/// Lines kept from a fault on.
-const AFTER: usize = 30;
+/// Reports that may be mixed with each other.
+const MAX_OPEN: usize = 16;
 
-/// Something that the kernel said about itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// What it is.
-    pub kind: Kind,
-    /// Name of the rule that found it.
-    pub rule: &'static str,
-    /// The message without its prefixes, at most 240 characters.
-    pub title: String,
-    /// The lines around it, at most 32 of at most 240 characters; two come before it.
-    pub lines: Vec<String>,
-    /// Line of the message in the log, from 1.
-    pub first_line: usize,
-}
-
-/// All faults of a console log, the first [`MAX_FAULTS`], in order.
+/// All faults of a console log, the first [`MAX_FAULTS`] different ones, in order.
 ///
-/// The messages of one oops are one fault; a panic that follows it is another.
+/// The messages of one report are one fault; a panic that follows it is another, linked to it.
+/// What is reported again, by the same functions, is counted and not listed again.
 pub fn scan(console: &[u8]) -> Vec<Fault> {
-    scan_with(console, RULES)
+    scan_with(console, &rules())
 }
 
-fn scan_with(console: &[u8], rules: &[Rule]) -> Vec<Fault> {
-    let lines: Vec<&[u8]> = console.split(|b| *b == b'\n').collect();
-    let mut faults: Vec<Fault> = Vec::new();
-    let mut block = Block::default();
-    for (index, raw) in lines.iter().enumerate() {
+pub(super) fn scan_with(console: &[u8], rules: &[Rule]) -> Vec<Fault> {
+    let mut scanner =
+        Scanner { rules, open: Vec::new(), done: Vec::new(), before: VecDeque::new() };
+    for (index, raw) in console.split(|b| *b == b'\n').enumerate() {
         let line = text(raw);
-        block.see(&line);
-        let Some((rule, message)) = find(&line, rules) else { continue };
-        if block.contains(rule.kind, index) {
-            continue;
+        for message in printk::messages(&line) {
+            scanner.message(index + 1, &line, &message);
         }
-        if faults.len() == MAX_FAULTS {
+        scanner.close(false);
+        if scanner.full() {
             break;
         }
-        block = Block { open: Some((rule.kind, index)) };
-        faults.push(Fault {
-            kind: rule.kind,
-            rule: rule.name,
-            title: keep(message),
-            lines: context(&lines, index),
-            first_line: index + 1,
-        });
+        scanner.remember(&line);
     }
-    faults
+    scanner.close(true);
+    scanner.faults()
 }
 
-/// The first rule that fits a message of the line.
-fn find<'l, 'r>(line: &'l str, rules: &'r [Rule]) -> Option<(&'r Rule, &'l str)> {
-    printk::messages(line).find_map(|message| {
-        let fits =
-            |r: &&Rule| r.starts.iter().any(|s| message.starts_with(s)) && message.contains(r.has);
-        rules.iter().find(fits).map(|rule| (rule, message))
-    })
+struct Scanner<'r> {
+    rules: &'r [Rule],
+    /// Reports that more lines may belong to, oldest first.
+    open: Vec<Report>,
+    done: Vec<(Report, u32)>,
+    before: VecDeque<String>,
 }
 
-/// The report that the kernel is in the middle of.
-#[derive(Default)]
-struct Block {
-    open: Option<(Kind, usize)>,
-}
+impl Scanner<'_> {
+    fn message(&mut self, number: usize, line: &str, message: &Message<'_>) {
+        let Some((rule, rest)) = self.find(message.text) else {
+            if let Some(report) = self.owner(message) {
+                report.feed(message.text);
+                report.keep(line, message.text);
+            }
+            return;
+        };
+        let caller = message.caller;
+        let mut same = self.open.iter_mut().filter(|r| r.caller.as_deref() == caller);
+        if let Some(report) = same.find(|report| report.takes(&rule)) {
+            report.take(&rule, message.text, rest, number);
+            report.keep(line, message.text);
+            return;
+        }
+        self.supersede(caller, rule.kind);
+        let before = self.before.iter().cloned();
+        let mut report = Report::begin(&rule, message.text, rest, caller, number, before);
+        report.keep(line, message.text);
+        self.open.push(report);
+    }
 
-impl Block {
-    fn see(&mut self, line: &str) {
-        if line.contains("---[ end ") {
-            self.open = None;
+    /// The first rule that fits the message, and what follows its start.
+    fn find<'m>(&self, text: &'m str) -> Option<(Rule, &'m str)> {
+        if text.is_empty() {
+            return None;
+        }
+        self.rules.iter().find_map(|rule| rule.rest(text).map(|rest| (*rule, rest)))
+    }
+
+    /// Ends what cannot go on when something new begins.
+    fn supersede(&mut self, caller: Option<&str>, kind: Kind) {
+        for report in self.open.iter_mut().filter(|r| r.caller.as_deref() == caller) {
+            // A text alone, or a trace that is through: what comes is not of that report.
+            report.ended |= kind == Kind::Panic
+                || report.kind == Kind::Taint
+                || report.trace == Trace::Over
+                || caller.is_some();
         }
     }
 
-    /// Whether a message of this kind is a part of the report, not a new one.
-    fn contains(&self, kind: Kind, index: usize) -> bool {
-        kind == Kind::Oops
-            && self.open.is_some_and(|(open, first)| open == Kind::Oops && index - first <= AFTER)
+    /// The report that a message belongs to: by its caller when the kernel tells, and else by
+    /// what each of the open reports still lacks.
+    fn owner(&mut self, message: &Message<'_>) -> Option<&mut Report> {
+        let text = message.text;
+        // The latest first: one that began before may be a single line, which nothing ends.
+        let fits: Vec<usize> = (0..self.open.len())
+            .filter(|i| self.open[*i].caller.as_deref() == message.caller && !self.open[*i].ended)
+            .collect();
+        let at = |want: &dyn Fn(&Report) -> bool| {
+            fits.iter().rev().copied().find(|i| want(&self.open[*i]))
+        };
+        let begun = |r: &Report| r.trace == Trace::Begun;
+        let by_text = if let Some(rip) = text.strip_prefix("RIP: 0010:") {
+            let function = symbol::first(rip);
+            let named = function.and_then(|f| at(&|r| r.names(&f)));
+            named.or_else(|| at(&|r| !r.has_rip()))
+        } else if text.starts_with("CPU: ") {
+            let cpu = cpu_of(text);
+            at(&|r| r.cpu == cpu && cpu.is_some()).or_else(|| at(&|r| r.cpu.is_none()))
+        } else if text.starts_with("Call Trace:") {
+            at(&|r| r.trace == Trace::Awaited)
+        } else if text.starts_with("---[ end ") {
+            at(&|r| r.trace == Trace::Over && r.has_end_mark()).or_else(|| at(&begun))
+        } else if let Some(function) = symbol::frame(text) {
+            // A function that may be of either report would make both look new.
+            let either = fits.iter().filter(|i| begun(&self.open[**i])).count() > 1;
+            match at(&|r| r.names(&function)) {
+                None if either => return None,
+                named => named.or_else(|| at(&begun)),
+            }
+        } else {
+            at(&begun)
+        };
+        let index = by_text.or_else(|| fits.last().copied())?;
+        self.open.get_mut(index)
     }
-}
 
-fn context(lines: &[&[u8]], index: usize) -> Vec<String> {
-    let mut kept = Vec::new();
-    for (at, raw) in lines.iter().enumerate().take(index + AFTER).skip(index.saturating_sub(BEFORE))
-    {
-        let line = text(raw);
-        let end = at > index && line.contains("---[ end ");
-        kept.push(keep(line.trim_end()));
-        if end {
-            break;
+    /// Moves what is over, or everything, to the end of the list.
+    fn close(&mut self, all: bool) {
+        let too_many = self.open.len() > MAX_OPEN;
+        let mut index = 0;
+        while index < self.open.len() {
+            if all || self.open[index].ended || (too_many && index == 0) {
+                let report = self.open.remove(index);
+                self.finish(report);
+            } else {
+                index += 1;
+            }
         }
     }
-    while kept.last().is_some_and(String::is_empty) {
-        kept.pop();
+
+    fn finish(&mut self, report: Report) {
+        // Nothing came after the line that opens a report: it belonged to a text before it.
+        if report.stage == Stage::Cut && report.function().is_none() {
+            return;
+        }
+        let fingerprint = report.fingerprint(&title(&report));
+        let same = |seen: &Report| seen.fingerprint(&title(seen)) == fingerprint;
+        match self.done.iter_mut().find(|(seen, _)| same(seen)) {
+            Some((_, times)) => *times += 1,
+            None => self.done.push((report, 1)),
+        }
     }
-    kept
+
+    fn full(&self) -> bool {
+        self.done.len() >= MAX_FAULTS
+    }
+
+    fn remember(&mut self, line: &str) {
+        let kept = keep(line.trim_end());
+        if kept.is_empty() {
+            return;
+        }
+        if self.before.len() == BEFORE {
+            self.before.pop_front();
+        }
+        self.before.push_back(kept);
+    }
+
+    fn faults(mut self) -> Vec<Fault> {
+        self.done.sort_by_key(|(report, _)| report.first_line);
+        self.done.truncate(MAX_FAULTS);
+        let mut faults: Vec<Fault> = Vec::new();
+        for (report, times) in self.done {
+            let title = title(&report);
+            faults.push(Fault {
+                kind: report.kind,
+                rule: report.rule.name,
+                fingerprint: report.fingerprint(&title),
+                follows: follow::cause(&report, &faults),
+                title,
+                message: report.message,
+                lines: report.lines,
+                first_line: report.first_line,
+                times,
+            });
+        }
+        faults
+    }
 }
 
-fn text(raw: &[u8]) -> std::borrow::Cow<'_, str> {
-    String::from_utf8_lossy(&raw[..raw.len().min(MAX_LINE)])
-}
-
-fn keep(text: &str) -> String {
-    text.chars().take(MAX_KEPT).collect()
+/// The line as text without control characters.
+fn text(raw: &[u8]) -> Cow<'_, str> {
+    let text = String::from_utf8_lossy(&raw[..raw.len().min(MAX_LINE)]);
+    if text.chars().any(char::is_control) {
+        return text.chars().filter(|c| !c.is_control() || *c == '\t').collect::<String>().into();
+    }
+    text
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The sample of each rule.
-    fn sample(name: &str) -> Vec<u8> {
-        let path = format!("{}/lab/src/detect/samples/{name}.log", env!("CARGO_MANIFEST_DIR"));
-        std::fs::read(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
-    }
-
-    #[test]
-    fn every_rule_finds_its_sample_and_is_needed_for_it() {
-        for (index, rule) in RULES.iter().enumerate() {
-            let log = sample(rule.name);
-            let faults = scan(&log);
-            assert_eq!((faults[0].rule, faults[0].kind), (rule.name, rule.kind));
-            let mut fewer = RULES.to_vec();
-            fewer.remove(index);
-            assert_ne!(scan_with(&log, &fewer), faults, "{} is not needed", rule.name);
-        }
-    }
-
-    #[test]
-    fn every_wording_of_a_message_is_found() {
-        for (name, count) in [
-            ("rcu-stall", 3),
-            ("hung-task", 2),
-            ("warning", 2),
-            ("hard-lockup", 2),
-            ("soft-lockup", 2),
-        ] {
-            let faults = scan(&sample(name));
-            assert_eq!(faults.len(), count, "{name}");
-            assert!(faults.iter().all(|f| f.rule == name), "{faults:?}");
-        }
-    }
-
-    #[test]
-    fn a_healthy_boot_has_no_faults() {
-        assert_eq!(scan(&sample("clean")), []);
-    }
-
-    #[test]
-    fn an_oops_is_one_fault_and_wins_over_the_panic_after_it() {
-        let faults = scan(&sample("oops"));
-        let titles: Vec<&str> = faults.iter().map(|f| f.title.as_str()).collect();
-        assert_eq!(
-            titles,
-            [
-                "BUG: kernel NULL pointer dereference, address: 0000000000000028",
-                "Kernel panic - not syncing: Fatal exception"
-            ]
-        );
-        assert_eq!(faults[0].first_line, 2);
-        assert!(faults[0].lines[0].ends_with("fuse: init (API version 7.46)"));
-        assert!(faults[0].lines.last().unwrap().ends_with("---[ end trace 0000000000000000 ]---"));
-        assert_eq!(scan(&sample("kernel-bug")).len(), 1);
-    }
-
-    #[test]
-    fn context_ends_with_the_report() {
-        let faults = scan(&sample("warning"));
-        assert!(!faults[0].lines.iter().any(|l| l.contains("unrelated")));
-        let panic = &scan(&sample("panic"))[0];
-        assert_eq!(panic.title, "Kernel panic - not syncing: sysrq triggered crash");
-        assert!(panic.lines.iter().all(|l| !l.contains('\r')));
-    }
-
-    #[test]
-    fn a_hostile_console_is_bounded() {
-        let mut log = b"[    1.000000] BUG: \xff\xfe\x00\x1b[2J\n".repeat(10_000);
-        log.extend(b"[".repeat(3 << 20));
-        log.extend(b"\nBUG: last");
-        let faults = scan(&log);
-        assert_eq!(faults.len(), MAX_FAULTS);
-        assert!(faults.iter().all(|f| f.lines.len() <= BEFORE + AFTER));
-        let long = [b"BUG: ".to_vec(), b"\xf0\x9f".repeat(1 << 20)].concat();
-        assert_eq!(scan(&long)[0].title.chars().count(), MAX_KEPT);
-    }
-
-    #[test]
-    fn a_torn_last_line_counts() {
-        assert_eq!(scan(b"x\r\n[    1.000000] Kernel panic - not syncing: a").len(), 1);
-        assert_eq!(scan(b""), []);
-    }
-}
+#[path = "scan_tests.rs"]
+mod tests;

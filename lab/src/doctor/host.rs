@@ -20,18 +20,19 @@ const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
 
 /// QEMU and the other host programs.
-pub(super) async fn programs(cancel: &CancellationToken) -> Vec<Check> {
+pub(super) async fn programs(qemu: Option<&Path>, cancel: &CancellationToken) -> Vec<Check> {
     let mut checks = Vec::new();
     for need in NEEDS {
-        checks.push(program(need, cancel).await);
+        checks.push(program(need, qemu, cancel).await);
     }
     checks
 }
 
-async fn program(need: Need, cancel: &CancellationToken) -> Check {
+async fn program(need: Need, qemu: Option<&Path>, cancel: &CancellationToken) -> Check {
     let name = if need.package.starts_with("qemu") { "qemu" } else { need.program };
     let check = Check::ok(name, "not installed", need.why);
-    let Some(path) = setup::find(need.program) else {
+    let chosen = qemu.filter(|_| name == "qemu").map(Path::to_path_buf);
+    let Some(path) = chosen.or_else(|| setup::find(need.program)) else {
         return check.with(Level::Fail, Some(SETUP.into()));
     };
     let asked = process::run(Program::new(&path, ["--version"]), VERSION_LIMIT, cancel).await;

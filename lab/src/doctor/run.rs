@@ -1,5 +1,7 @@
 //! All checks in their order.
 
+use std::path::Path;
+
 use tokio_util::sync::CancellationToken;
 
 use super::check::{Check, Level};
@@ -10,8 +12,15 @@ use crate::kernel::{Fetch, KernelError, Resolver, resolve};
 
 /// Checks the host. Changes nothing but makes the lab's own directories; asks no network. Ends
 /// within a minute; rendering is the caller's.
-pub async fn run(paths: &Paths, entries: &[KernelEntry], cancel: &CancellationToken) -> Vec<Check> {
-    let mut checks = host::programs(cancel).await;
+///
+/// `qemu` is the program that is used instead of the one in PATH.
+pub async fn run(
+    paths: &Paths,
+    qemu: Option<&Path>,
+    entries: &[KernelEntry],
+    cancel: &CancellationToken,
+) -> Vec<Check> {
+    let mut checks = host::programs(qemu, cancel).await;
     checks.push(host::kvm());
     checks.push(host::memory());
     checks.extend(host::directory("cache", &paths.cache, "kernels and images are kept there"));
@@ -63,7 +72,7 @@ mod tests {
             cmdline: vec![],
             queue_policy: None,
         };
-        let checks = run(&paths, &[entry], &CancellationToken::new()).await;
+        let checks = run(&paths, None, &[entry], &CancellationToken::new()).await;
         let level = |name: &str| checks.iter().find(|c| c.name == name).unwrap().level;
         assert_eq!(level("cache"), Level::Ok);
         assert_eq!(level("runs"), Level::Fail);

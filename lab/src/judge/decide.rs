@@ -1,13 +1,15 @@
 //! Which kind of end a case had, in the order in which the kinds win over each other.
 
-use lab_proto::message::{Fault, FaultKind};
+use lab_proto::message::{Fault as StepFault, FaultKind};
 
+use super::allowed::{self, Declared};
 use super::completed;
 use super::evidence::{CaseEnd, Evidence, Judgement};
-use super::finding::{Finding, conclude};
+use super::finding::{Finding, add, conclude};
 use super::hang;
 use super::taint;
 use super::verdict::{Owner, Verdict};
+use crate::detect::Fault;
 
 /// Judges one case.
 ///
@@ -17,11 +19,25 @@ use super::verdict::{Owner, Verdict};
 /// 3. A taint that came up without a message.
 /// 4. An end other than the last step.
 /// 5. What must hold after the last step.
+///
+/// Splats that the scenario allows are told and do not count. A console that was not kept whole
+/// turns a pass into no result: what was lost may have been a splat.
 pub fn judge(evidence: &Evidence<'_>) -> Judgement {
-    if let Some(finding) = splat(evidence).or_else(|| mismatch(evidence)) {
+    let declared = allowed::sort(evidence);
+    let mut judgement = decide(evidence, &declared);
+    if *evidence.end != CaseEnd::Cancelled {
+        let findings = declared.expired.iter().cloned().chain(not_kept(evidence));
+        judgement = findings.fold(judgement, add);
+    }
+    judgement.evidence.extend(declared.notes);
+    judgement
+}
+
+fn decide(evidence: &Evidence<'_>, declared: &Declared<'_>) -> Judgement {
+    if let Some(finding) = splat(&declared.undeclared).or_else(|| mismatch(evidence)) {
         return conclude(vec![finding], Vec::new());
     }
-    if let Some(finding) = taint::changed(evidence) {
+    if let Some(finding) = taint::changed(evidence, declared.taint_bits) {
         return conclude(vec![finding], Vec::new());
     }
     let finding = match evidence.end {
@@ -31,6 +47,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
             hang::timeout(step, said.as_deref(), diagnosis.as_ref())
         }
         CaseEnd::BootTimeout { limit_ms, last } => boot_timeout(*limit_ms, last),
+        CaseEnd::BootEnded { last } => boot_ended(last),
         CaseEnd::StepFault { step, fault } => fault_finding(evidence, step, fault),
         CaseEnd::AgentLost { step, how } => {
             Finding::infra(format!("agent lost in step `{step}`: {how}"))
@@ -45,9 +62,20 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
     conclude(vec![finding], Vec::new())
 }
 
-fn splat(evidence: &Evidence<'_>) -> Option<Finding> {
-    let first = evidence.faults.first()?;
-    let later = evidence.faults[1..].iter().take(8).map(|f| format!("then: {}", f.title));
+fn not_kept(evidence: &Evidence<'_>) -> Option<Finding> {
+    let lost = evidence.console_lost_bytes;
+    (lost > 0).then(|| {
+        Finding::infra(format!("{lost} bytes of the console were not kept, a splat may be in them"))
+    })
+}
+
+fn splat(undeclared: &[&Fault]) -> Option<Finding> {
+    let first = undeclared.first()?;
+    let told = |f: &&Fault| {
+        let link = if f.follows.is_some() { " (a consequence)" } else { "" };
+        format!("then{link}: {}", f.title)
+    };
+    let later = undeclared[1..].iter().take(8).map(told);
     Some(
         Finding::new(Verdict::Kernel, Owner::Kernel, first.title.as_str())
             .because(first.lines.iter().cloned())
@@ -62,6 +90,14 @@ fn boot_timeout(limit_ms: u64, last: &[String]) -> Finding {
         None => format!("kernel did not come up in {limit_ms} ms and printed nothing"),
     };
     Finding::new(Verdict::Hang, Owner::Kernel, cause).because(last.iter().cloned())
+}
+
+/// The image and the lab's own binary are the same for every kernel: one that goes off before
+/// it reached them did not boot.
+fn boot_ended(last: &[String]) -> Finding {
+    let words = last.last().map_or("it printed nothing".into(), |l| format!("last line: {l}"));
+    let cause = format!("kernel did not boot: the guest went off by itself; {words}");
+    Finding::new(Verdict::Fail, Owner::Kernel, cause).because(last.iter().cloned())
 }
 
 fn mismatch(evidence: &Evidence<'_>) -> Option<Finding> {
@@ -86,7 +122,7 @@ fn where_it_was(evidence: &Evidence<'_>) -> String {
     }
 }
 
-fn fault_finding(evidence: &Evidence<'_>, step: &str, fault: &Fault) -> Finding {
+fn fault_finding(evidence: &Evidence<'_>, step: &str, fault: &StepFault) -> Finding {
     let text = &fault.text;
     match fault.kind {
         FaultKind::Transport => transport_fault(evidence, step, text),

@@ -31,6 +31,10 @@ pub struct Evidence<'a> {
     pub end: &'a CaseEnd,
     /// What the console told, after it was drained.
     pub faults: &'a [detect::Fault],
+    /// Bytes of the console that were not kept, so that faults in them were not seen.
+    pub console_lost_bytes: u64,
+    /// The day, by UTC.
+    pub today: jiff::civil::Date,
     /// Taint bits before the first step.
     pub taint_before: Option<u64>,
     /// Taint bits after the last step.
@@ -68,6 +72,11 @@ pub enum CaseEnd {
     BootTimeout {
         /// The limit, milliseconds.
         limit_ms: u64,
+        /// The end of the console.
+        last: Vec<String>,
+    },
+    /// A guest that was booted reset or powered off before its agent answered.
+    BootEnded {
         /// The end of the console.
         last: Vec<String>,
     },

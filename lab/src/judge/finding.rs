@@ -55,6 +55,18 @@ impl Finding {
     }
 }
 
+/// The judgement with one more finding. A pass with it is none.
+pub(super) fn add(judgement: Judgement, finding: Finding) -> Judgement {
+    let Judgement { verdict, owner, cause, evidence, .. } = judgement;
+    let old = Finding { verdict, owner, cause, evidence };
+    let mut findings = vec![finding];
+    if old.rank() > 0 {
+        findings.insert(0, old);
+    }
+    // What is judged wrong or in doubt is no candidate for a snapshot.
+    conclude(findings, Vec::new())
+}
+
 /// The judgement that findings add up to: the worst decides, the first of equals, and the
 /// others are named in its evidence. None is a pass.
 pub(super) fn conclude(findings: Vec<Finding>, pending: Vec<Pending>) -> Judgement {

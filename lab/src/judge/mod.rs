@@ -1,5 +1,6 @@
 //! Observations to verdicts, and snapshots; pure but for `store`.
 
+mod allowed;
 mod completed;
 mod decide;
 pub mod dump;

@@ -45,6 +45,7 @@ pub(crate) fn scenario(steps: Vec<(&str, Step)>, expect: Vec<Expectation>) -> Sc
         call_limit: Duration::from_secs(5),
         steps: steps.into_iter().map(named).collect(),
         expect,
+        allow: vec![],
     }
 }
 

@@ -3,12 +3,14 @@
 use super::evidence::{CaseEnd, Evidence};
 use super::finding::Finding;
 use super::verdict::{Owner, Verdict};
+use crate::detect::Kind;
 
 /// Letter of each bit, from bit 0.
 const LETTERS: &[u8] = b"PFSRMBUDAWCIOELKXTNJ";
 
-/// The finding that a kernel got tainted without a message on its console.
-pub(super) fn changed(evidence: &Evidence<'_>) -> Option<Finding> {
+/// The finding that a kernel got tainted without a fault on its console. `allowed` are the bits
+/// that faults set which the case declares.
+pub(super) fn changed(evidence: &Evidence<'_>, allowed: u64) -> Option<Finding> {
     let (before, after) = match (evidence.taint_before, evidence.taint_after) {
         (Some(before), Some(after)) => (before, after),
         _ if *evidence.end == CaseEnd::Completed => {
@@ -16,10 +18,11 @@ pub(super) fn changed(evidence: &Evidence<'_>) -> Option<Finding> {
         }
         _ => return None,
     };
-    let new = after & !before;
+    let new = after & !before & !allowed;
     (new != 0).then(|| {
         let cause = format!("kernel got tainted: {} ({before} before, {after} after)", names(new));
-        Finding::new(Verdict::Kernel, Owner::Kernel, cause)
+        let said = evidence.faults.iter().filter(|f| f.kind == Kind::Taint);
+        Finding::new(Verdict::Kernel, Owner::Kernel, cause).because(said.map(|f| f.message.clone()))
     })
 }
 

@@ -18,6 +18,7 @@ fn a_splat_wins_over_every_other_end() {
         CaseEnd::StepTimeout { step: "serve".into(), said: None, diagnosis: None },
         CaseEnd::VmFailed { text: "QEMU died".into() },
         CaseEnd::BootTimeout { limit_ms: 9, last: vec![] },
+        CaseEnd::BootEnded { last: vec![] },
         CaseEnd::GuestPoweredOff,
         CaseEnd::Cancelled,
     ];
@@ -26,7 +27,7 @@ fn a_splat_wins_over_every_other_end() {
         case.end = end;
         case.mismatch = Some("3 CPUs");
         case.console = b"[    1.000000] Kernel panic - not syncing: sysrq\n".to_vec();
-        is(&case, Verdict::Kernel, Owner::Kernel, "Kernel panic - not syncing: sysrq");
+        is(&case, Verdict::Kernel, Owner::Kernel, "kernel panic: sysrq");
         assert!(case.judge().evidence[0].contains("Kernel panic"));
     }
 }
@@ -46,6 +47,8 @@ fn ends_without_a_splat_have_their_owners() {
     is(&case, Verdict::Hang, Owner::Kernel, "step `serve` did not end");
     case.end = CaseEnd::BootTimeout { limit_ms: 60_000, last: vec!["smpboot: CPU1".into()] };
     is(&case, Verdict::Hang, Owner::Kernel, "in 60000 ms; its last line: smpboot: CPU1");
+    case.end = CaseEnd::BootEnded { last: vec![] };
+    is(&case, Verdict::Fail, Owner::Kernel, "did not boot");
     case.end = CaseEnd::Cancelled;
     assert_eq!(case.short().0, Verdict::Skip { reason: "interrupted".into() });
     case.mismatch = Some("3 CPUs");

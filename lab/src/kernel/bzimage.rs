@@ -12,6 +12,10 @@ const XLOADFLAGS: usize = 0x236;
 /// The version string's pointer counts from here.
 const SETUP_START: usize = 0x200;
 /// The first protocol version with `xloadflags`.
+/// Sectors of 512 bytes behind the first one, before the kernel proper.
+const SETUP_SECTORS: usize = 0x1f1;
+/// Size of the kernel proper, in paragraphs of 16 bytes.
+const SYSTEM_SIZE: usize = 0x1f4;
 const PROTOCOL_2_12: u16 = 0x020c;
 
 /// Why a file with a boot header cannot be booted.
@@ -20,6 +24,14 @@ pub enum BzImageError {
     /// The file ends inside its header.
     #[error("the boot header is cut off")]
     Truncated,
+    /// The file is shorter than its header says.
+    #[error("cut short: {is} bytes of the {should} that its header tells of")]
+    Short {
+        /// Size of the file, bytes.
+        is: u64,
+        /// Least size by the header, bytes.
+        should: u64,
+    },
     /// The boot protocol is older than 2.12, of Linux 3.8.
     #[error("boot protocol {major}.{minor} is too old, 2.12 is needed")]
     OldProtocol {
@@ -64,6 +76,26 @@ pub fn release(head: &[u8]) -> Result<String, BzImageError> {
     }
     let text = head.get(SETUP_START + pointer..).ok_or(BzImageError::Truncated)?;
     super::release_word(text).ok_or(BzImageError::NoVersion)
+}
+
+/// Checks the size of a recognised file against its boot header.
+///
+/// # Errors
+///
+/// [`BzImageError::Short`], and a header that is cut off.
+pub fn check_size(head: &[u8], file_bytes: u64) -> Result<(), BzImageError> {
+    let sectors = match *head.get(SETUP_SECTORS).ok_or(BzImageError::Truncated)? {
+        0 => 4, // of old
+        sectors => u64::from(sectors),
+    };
+    let paragraphs =
+        u64::from(u16_at(head, SYSTEM_SIZE)?) | u64::from(u16_at(head, SYSTEM_SIZE + 2)?) << 16;
+    let should = (sectors + 1) * 512 + paragraphs * 16;
+    // The last paragraph may be filled up in the header only.
+    if file_bytes + 16 <= should {
+        return Err(BzImageError::Short { is: file_bytes, should });
+    }
+    Ok(())
 }
 
 fn u16_at(head: &[u8], at: usize) -> Result<u16, BzImageError> {
@@ -131,5 +163,18 @@ pub(crate) mod tests {
         assert!(!recognise(b""));
         assert!(!recognise(&[0x7f; 0x1000]));
         assert!(!recognise(b"\x7fELF"));
+    }
+
+    #[test]
+    fn a_file_that_is_cut_short_is_told_by_its_header() {
+        let mut head = vec![0; 0x200];
+        head[SETUP_SECTORS] = 39;
+        head[SYSTEM_SIZE..SYSTEM_SIZE + 4].copy_from_slice(&1000u32.to_le_bytes());
+        let should = 40 * 512 + 16_000;
+        assert_eq!(check_size(&head, should), Ok(()));
+        assert_eq!(check_size(&head, should - 15), Ok(()), "filled up");
+        let short = BzImageError::Short { is: should - 16, should };
+        assert_eq!(check_size(&head, should - 16), Err(short));
+        assert_eq!(check_size(&head[..SYSTEM_SIZE + 3], should), Err(BzImageError::Truncated));
     }
 }

@@ -71,7 +71,9 @@ fn image(path: &Path) -> Result<(String, Option<String>), KernelError> {
     let mut head = Vec::new();
     file.by_ref().take(bzimage::HEAD_BYTES as u64).read_to_end(&mut head).map_err(read)?;
     if bzimage::recognise(&head) {
+        let bytes = file.metadata().map_err(read)?.len();
         let release = bzimage::release(&head)
+            .and_then(|release| bzimage::check_size(&head, bytes).map(|()| release))
             .map_err(|source| KernelError::BzImage { path: path.to_path_buf(), source })?;
         return Ok((release, None));
     }

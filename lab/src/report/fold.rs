@@ -28,6 +28,15 @@ pub struct CaseState {
     pub end: Option<CaseEnd>,
 }
 
+impl CaseState {
+    /// The scenario, with `#N` behind it from the second repeat on: unique within kernel and
+    /// topology.
+    pub fn name(&self) -> &str {
+        let at = self.case.rfind(self.scenario.as_str()).filter(|_| !self.scenario.is_empty());
+        at.map_or(self.case.as_str(), |at| &self.case[at..])
+    }
+}
+
 /// How a case ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseEnd {

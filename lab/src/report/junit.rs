@@ -63,7 +63,7 @@ fn test_case(case: &CaseState, suite: &str, strict: bool) -> TestCase {
         None if case.started => failure(NonSuccessKind::Error, "NOT-FINISHED", "not finished", &[]),
         None => skipped("not started"),
     };
-    let mut test = TestCase::new(clip(&case.scenario, MAX_LINE), status);
+    let mut test = TestCase::new(clip(case.name(), MAX_LINE), status);
     test.set_classname(suite);
     test.set_time(Duration::from_millis(case.end.as_ref().map_or(0, |e| e.duration_ms)));
     if let Some(dir) = &case.dir {

@@ -127,7 +127,7 @@ fn case_lines(index: usize, case: &CaseState, outcome: Outcome) -> Vec<String> {
     }
     let mut out: Vec<String> =
         lines.iter().map(|l| format!("# {}", clip(l, MAX_LINE)).trim_end().to_string()).collect();
-    out.push(result(index, &case.scenario, outcome, reason));
+    out.push(result(index, case.name(), outcome, reason));
     out
 }
 

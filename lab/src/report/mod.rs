@@ -23,5 +23,5 @@ pub use junit::Junit;
 pub use ktap::Ktap;
 pub use replay::replay;
 pub use reporter::Reporter;
-pub use sink::Sink;
+pub use sink::{Sink, SinkFault};
 pub use terminal::{Options, Terminal};

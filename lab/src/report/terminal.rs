@@ -146,6 +146,10 @@ impl Terminal {
         if self.fold.exit_code.is_none() {
             lines.push("the run was cut off".into());
         }
+        if !self.options.run_dir.as_os_str().is_empty() {
+            let dir = self.options.run_dir.display().to_string();
+            lines.push(format!("run: {}  seed: {}", clip(&dir, 4096), self.fold.seed));
+        }
         let counts = self.fold.counts();
         lines.push(format!(
             "{} passed, {} failed, {} skipped",

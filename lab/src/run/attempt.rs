@@ -12,6 +12,7 @@ use super::record::CaseDir;
 use super::resolved::scenario_json;
 use super::session::{Seen, Session, millis};
 use super::source::{self, Source};
+use crate::host::slots::SlotError;
 use crate::judge::{CaseEnd, Evidence, Judgement, snapshot, store};
 
 use crate::kernel::Kernel;
@@ -38,16 +39,18 @@ pub(super) struct Attempt<'a> {
 /// What came of it.
 pub(super) struct Done {
     pub(super) judgement: Judgement,
-    pub(super) cancelled: bool,
     pub(super) duration: Duration,
     pub(super) dir: String,
 }
 
 impl Attempt<'_> {
-    /// Runs the attempt. Errors: the record cannot be written, which ends the run.
-    pub(super) async fn run(self) -> io::Result<Done> {
+    /// Runs the attempt; none when it was interrupted. Errors: the record cannot be written, which ends the run.
+    pub(super) async fn run(self) -> io::Result<Option<Done>> {
         let context = self.context;
         let slot = context.slot(&self.case.topology).await;
+        if matches!(slot, Err(SlotError::Cancelled)) {
+            return Ok(None);
+        }
         let begin = Instant::now();
         let dir = context.run_dir.create_case(&self.case.id, self.number)?;
         let sockets = context.socket_dir();
@@ -65,17 +68,18 @@ impl Attempt<'_> {
         };
         let _ = std::fs::remove_dir_all(&spec.dir);
         drop(slot);
-        let cancelled = seen.end == CaseEnd::Cancelled || context.cancel.is_cancelled();
+        if seen.end == CaseEnd::Cancelled || context.cancel.is_cancelled() {
+            return Ok(None);
+        }
         let judgement = self.judge(&dir, &seen, &heard)?;
-        Ok(Done { judgement, cancelled, duration: begin.elapsed(), dir: dir.relative })
+        Ok(Some(Done { judgement, duration: begin.elapsed(), dir: dir.relative }))
     }
 
     /// The VM part: what was seen, and what the console of this VM said.
     async fn in_vm(&self, spec: &VmSpec, dir: &CaseDir) -> (Seen, Heard) {
         if let Source::Broken { end, console } = self.source {
             let _ = std::fs::write(dir.console(), console);
-            let text = String::from_utf8_lossy(console).into_owned();
-            return (Seen::only(end.clone()), Heard::unasked(text));
+            return (Seen::only(end.clone()), Heard::log(console));
         }
         let context = self.context;
         let limits = context.limits(self.kernel);
@@ -83,8 +87,8 @@ impl Attempt<'_> {
             Ok(machine) => machine,
             Err(e) => {
                 let console = std::fs::read(dir.path.join(CONSOLE_LOG)).unwrap_or_default();
-                let text = String::from_utf8_lossy(&console).into_owned();
-                return (Seen::only(self.source.failed(e, &text)), Heard::unasked(text));
+                let heard = Heard::log(&console);
+                return (Seen::only(self.source.failed(e, &heard.unasked)), heard);
             }
         };
         let session = Session {
@@ -105,11 +109,13 @@ impl Attempt<'_> {
             Some(escalation) => Heard::escalated(escalation, &console.text()),
             None => Heard::unasked(console.text()),
         };
+        let heard = Heard { lost_bytes: console.lost_bytes(), ..heard };
         (seen, heard)
     }
 
     fn judge(&self, dir: &CaseDir, seen: &Seen, heard: &Heard) -> io::Result<Judgement> {
-        let faults = heard.faults(&self.source.boot_console());
+        let (boot, boot_lost_bytes) = self.source.boot_console();
+        let faults = heard.faults(&boot);
         let (scenario, topology) = (&self.case.scenario, &self.case.topology);
         let wanted = snapshot::wanted(scenario, topology, self.policy());
         let snapshots = store::load(&self.context.snapshots, &wanted);
@@ -130,6 +136,8 @@ impl Attempt<'_> {
             final_stats: &seen.final_stats,
             end: &seen.end,
             faults: &faults,
+            console_lost_bytes: boot_lost_bytes + heard.lost_bytes,
+            today: jiff::tz::TimeZone::UTC.to_datetime(jiff::Timestamp::now()).date(),
             taint_before: seen.facts.as_ref().map(|f| f.tainted),
             taint_after: seen.taint_after,
             topology_mismatch: seen.topology_mismatch.as_deref(),

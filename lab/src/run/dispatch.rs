@@ -144,10 +144,7 @@ async fn run_case(context: &Arc<Context>, ready: &Ready, source: &Source, retrie
             source,
             number,
         };
-        let done = attempt().run().await?;
-        if done.cancelled {
-            return Ok(None);
-        }
+        let Some(done) = attempt().run().await? else { return Ok(None) };
         let failed = done.judgement.verdict.tally(context.strict) == Tally::Failed;
         passed += u32::from(!failed);
         if failed && number <= retries {

@@ -2,6 +2,7 @@
 
 use super::escalate::Escalation;
 use crate::detect::{self, Fault, Kind};
+use crate::vm::console::FILE_MAX;
 
 /// The console of a case in parts.
 #[derive(Debug, Default)]
@@ -11,18 +12,30 @@ pub(super) struct Heard {
     /// What it said after the lab had asked it for its tasks and CPUs; without an end that the
     /// lab forced upon it.
     pub(super) asked: String,
+    /// Bytes in the middle that were not kept.
+    pub(super) lost_bytes: u64,
 }
 
 impl Heard {
     /// All of it was unasked.
     pub(super) fn unasked(text: String) -> Heard {
-        Heard { unasked: text, asked: String::new() }
+        Heard { unasked: text, ..Heard::default() }
+    }
+
+    /// The log of a VM that did not come up; it ends at its bound.
+    pub(super) fn log(log: &[u8]) -> Heard {
+        let lost_bytes = (log.len() as u64).saturating_sub(FILE_MAX);
+        Heard { lost_bytes, ..Heard::unasked(String::from_utf8_lossy(log).into_owned()) }
     }
 
     /// The console of a VM that was escalated, and what it said since.
     pub(super) fn escalated(escalation: &Escalation, since: &str) -> Heard {
         let since = if escalation.nmi { "" } else { since };
-        Heard { unasked: escalation.before.clone(), asked: escalation.answer.clone() + since }
+        Heard {
+            unasked: escalation.before.clone(),
+            asked: escalation.answer.clone() + since,
+            lost_bytes: 0,
+        }
     }
 
     /// The faults, in order. Backtraces that were asked for look like reports; of what came
@@ -56,7 +69,7 @@ mod tests {
         };
         let unasked = Heard::unasked(STALL.into());
         assert_eq!(titles(&unasked), [(Kind::RcuStall, 2)]);
-        let asked = Heard { unasked: "x\n".into(), asked: STALL.to_owned() + PANIC };
+        let asked = Heard { unasked: "x\n".into(), asked: STALL.to_owned() + PANIC, lost_bytes: 0 };
         assert_eq!(titles(&asked), [(Kind::Panic, 4)]);
     }
 

@@ -369,7 +369,9 @@ fn finish(
 /// # Errors
 ///
 /// When no thread can be started.
-pub fn doctor(paths: &Paths, entries: &[KernelEntry]) -> io::Result<Vec<Check>> {
+pub fn doctor(host: &Host<'_>, entries: &[KernelEntry]) -> io::Result<Vec<Check>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    Ok(runtime.block_on(crate::doctor::run(paths, entries, &CancellationToken::new())))
+    let cancel = CancellationToken::new();
+    let checks = crate::doctor::run(host.paths, host.qemu.as_deref(), entries, &cancel);
+    Ok(runtime.block_on(checks))
 }

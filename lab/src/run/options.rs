@@ -77,7 +77,7 @@ impl TestOptions {
 /// Options of `lab rerun`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RerunOptions {
-    /// A run directory, its name, or a case id of the latest run.
+    /// A run directory, its name, or a case id: that of the newest run that has it.
     pub what: String,
     /// Go on with the run instead: only what has not finished, in the same record.
     pub resume: bool,

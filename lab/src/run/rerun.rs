@@ -11,6 +11,9 @@ use crate::config::load::Project;
 use crate::config::scenario::Profile;
 use crate::plan::{Plan, Selection, find_case, plan};
 
+/// Runs searched for a case, newest first.
+const MAX_LOOKED_AT: usize = 200;
+
 /// The options and the plan that repeat a run, or one case of the latest run that has it.
 ///
 /// # Errors
@@ -91,9 +94,14 @@ fn find(runs: &Path, what: &str) -> Result<(RunDir, Option<String>), RunError> {
     if let Ok(run) = record::find(runs, what) {
         return Ok((run, None));
     }
-    let latest = record::find(runs, "latest");
-    let latest = latest.map_err(|_| RunError::Rerun(format!("no run and no case `{what}`")))?;
-    Ok((latest, Some(what.to_string())))
+    let names = record::names(runs).unwrap_or_default();
+    let newest = names.iter().rev().take(MAX_LOOKED_AT);
+    let mut recorded = newest.map(|name| RunDir::open(&runs.join(name)));
+    let run = recorded
+        .find(|run| run.read().is_ok_and(|(records, _)| !planned(&records, Some(what)).is_empty()));
+    let run =
+        run.ok_or_else(|| RunError::Rerun(format!("no run and no case of a run `{what}`")))?;
+    Ok((run, Some(what.to_string())))
 }
 
 pub(super) fn planned(records: &[Record], only: Option<&str>) -> BTreeMap<String, u64> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::config::scenario::{Expectation, NamedStep, Rule, Scenario};
+use crate::config::scenario::{Allow, Expectation, NamedStep, Rule, Scenario};
 
 /// The scenario after every default was filled in, as pretty JSON with a newline.
 ///
@@ -24,6 +24,7 @@ pub fn scenario_json(scenario: &Scenario, seed: u64, slowdown: u32) -> String {
         "case_limit_ms": ms(scenario.case_limit),
         "call_limit_ms": ms(scenario.call_limit),
         "steps": scenario.steps.iter().map(step).collect::<Vec<_>>(),
+        "allow": scenario.allow.iter().map(allow).collect::<Vec<_>>(),
         "expect": scenario.expect.iter().map(expectation).collect::<Vec<_>>(),
     });
     format!("{value:#}\n")
@@ -34,6 +35,15 @@ fn step(named: &NamedStep) -> Value {
         "name": named.name,
         "limit_ms": named.limit.map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)),
         "step": named.step,
+    })
+}
+
+fn allow(allow: &Allow) -> Value {
+    json!({
+        "title": allow.title,
+        "reason": allow.reason,
+        "link": allow.link,
+        "until": allow.until.to_string(),
     })
 }
 

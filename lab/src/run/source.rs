@@ -115,13 +115,15 @@ pub(super) async fn prepare(
 
 /// What an error of a cold boot means: a kernel that stays silent hangs.
 fn boot_end(error: VmError, console: &str) -> CaseEnd {
-    let limit = match error {
-        VmError::NoAgent { limit } | VmError::Silent { limit } => limit,
-        other => return end_of("boot", other),
-    };
     let mut last: Vec<String> = console.lines().rev().take(LAST_LINES).map(Into::into).collect();
     last.reverse();
-    CaseEnd::BootTimeout { limit_ms: millis(limit), last }
+    match error {
+        VmError::NoAgent { limit } | VmError::Silent { limit } => {
+            CaseEnd::BootTimeout { limit_ms: millis(limit), last }
+        }
+        VmError::QemuExited { status, .. } if status.success() => CaseEnd::BootEnded { last },
+        other => end_of("boot", other),
+    }
 }
 
 fn tell(context: &Context, key: &Key, isolation: &str, reason: Option<String>, boot_ms: u64) {
@@ -147,10 +149,14 @@ impl Source {
     }
 
     /// What the boot printed before the case began: judged with every case that starts there.
-    pub(super) fn boot_console(&self) -> String {
+    /// With the number of bytes that were not kept.
+    pub(super) fn boot_console(&self) -> (String, u64) {
         match self {
-            Source::Template(template) => template.console().text(),
-            _ => String::new(),
+            Source::Template(template) => {
+                let console = template.console();
+                (console.text(), console.lost_bytes())
+            }
+            _ => (String::new(), 0),
         }
     }
 

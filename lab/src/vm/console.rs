@@ -59,6 +59,7 @@ pub struct Console {
 struct State {
     capture: Capture,
     total: u64,
+    lost_bytes: u64,
     line: Vec<u8>,
     recent: VecDeque<String>,
     waiters: Vec<Waiter>,
@@ -78,6 +79,7 @@ impl Console {
         let shared = Arc::new(Mutex::new(State {
             capture: Capture::new(TEXT_MAX, TEXT_MAX),
             total: 0,
+            lost_bytes: 0,
             line: Vec::new(),
             recent: VecDeque::new(),
             waiters: Vec::new(),
@@ -102,7 +104,10 @@ impl Console {
     /// As [`Console::text`], and begins anew: what comes later is told apart from it.
     pub fn cut(&self) -> String {
         let fresh = Capture::new(TEXT_MAX, TEXT_MAX);
-        std::mem::replace(&mut lock(&self.shared).capture, fresh).text()
+        let mut state = lock(&self.shared);
+        let old = std::mem::replace(&mut state.capture, fresh);
+        state.lost_bytes += old.lost();
+        old.text()
     }
 
     /// Types into the console, at most `limit`. Errors: QEMU does not take it.
@@ -125,6 +130,12 @@ impl Console {
             }
         }
         false
+    }
+
+    /// Bytes that are missing from [`Console::text`].
+    pub fn lost_bytes(&self) -> u64 {
+        let state = lock(&self.shared);
+        state.lost_bytes + state.capture.lost()
     }
 
     /// Bytes printed so far.

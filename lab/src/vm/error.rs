@@ -10,7 +10,7 @@ use crate::host::process::ProcessError;
 #[derive(Debug, thiserror::Error)]
 pub enum VmError {
     /// The QEMU program is not there.
-    #[error("{0}: no such program")]
+    #[error("{0}: no such program; `lab test --setup` installs QEMU")]
     QemuMissing(String),
     /// QEMU ended by itself. Also the way a guest goes that panics, reboots or powers off.
     #[error("qemu ended with {status}{}", tail(stderr))]
