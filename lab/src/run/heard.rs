@@ -12,7 +12,7 @@ pub(super) struct Heard {
     /// What it said after the lab had asked it for its tasks and CPUs; without an end that the
     /// lab forced upon it.
     pub(super) asked: String,
-    /// Bytes of the console that were not kept.
+    /// Bytes in the middle that were not kept.
     pub(super) lost_bytes: u64,
 }
 
@@ -22,18 +22,20 @@ impl Heard {
         Heard { unasked: text, ..Heard::default() }
     }
 
-    /// The console of a VM that was escalated, and what it said since.
-    pub(super) fn escalated(escalation: &Escalation, since: &str) -> Heard {
-        let since = if escalation.nmi { "" } else { since };
-        let (unasked, asked) = (escalation.before.clone(), escalation.answer.clone() + since);
-        Heard { unasked, asked, lost_bytes: 0 }
-    }
-
     /// The log of a VM that did not come up; it ends at its bound.
     pub(super) fn log(log: &[u8]) -> Heard {
         let lost_bytes = (log.len() as u64).saturating_sub(FILE_MAX);
-        let unasked = String::from_utf8_lossy(log).into_owned();
-        Heard { unasked, asked: String::new(), lost_bytes }
+        Heard { lost_bytes, ..Heard::unasked(String::from_utf8_lossy(log).into_owned()) }
+    }
+
+    /// The console of a VM that was escalated, and what it said since.
+    pub(super) fn escalated(escalation: &Escalation, since: &str) -> Heard {
+        let since = if escalation.nmi { "" } else { since };
+        Heard {
+            unasked: escalation.before.clone(),
+            asked: escalation.answer.clone() + since,
+            lost_bytes: 0,
+        }
     }
 
     /// The faults, in order. Backtraces that were asked for look like reports; of what came
@@ -44,11 +46,9 @@ impl Heard {
         let lines = before.lines().count();
         let after = detect::scan(self.asked.as_bytes()).into_iter();
         faults.extend(
-            after.filter(|f| matches!(f.kind, Kind::Panic | Kind::Oops)).map(|f| Fault {
-                first_line: f.first_line + lines,
-                follows: None,
-                ..f
-            }),
+            after
+                .filter(|f| matches!(f.kind, Kind::Panic | Kind::Oops))
+                .map(|f| Fault { first_line: f.first_line + lines, ..f }),
         );
         faults.truncate(detect::MAX_FAULTS);
         faults

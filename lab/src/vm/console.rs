@@ -58,9 +58,8 @@ pub struct Console {
 #[derive(Debug)]
 struct State {
     capture: Capture,
-    /// Bytes that were not kept of what was cut off.
-    lost_before: u64,
     total: u64,
+    lost_bytes: u64,
     line: Vec<u8>,
     recent: VecDeque<String>,
     waiters: Vec<Waiter>,
@@ -79,8 +78,8 @@ impl Console {
         let mut log = Log { file: File::create(log)?, left: FILE_MAX };
         let shared = Arc::new(Mutex::new(State {
             capture: Capture::new(TEXT_MAX, TEXT_MAX),
-            lost_before: 0,
             total: 0,
+            lost_bytes: 0,
             line: Vec::new(),
             recent: VecDeque::new(),
             waiters: Vec::new(),
@@ -102,19 +101,13 @@ impl Console {
         lock(&self.shared).capture.text()
     }
 
-    /// Bytes that are missing from [`Console::text`] and what was cut before it.
-    pub fn lost_bytes(&self) -> u64 {
-        let state = lock(&self.shared);
-        state.lost_before + state.capture.lost()
-    }
-
     /// As [`Console::text`], and begins anew: what comes later is told apart from it.
     pub fn cut(&self) -> String {
-        let mut state = lock(&self.shared);
         let fresh = Capture::new(TEXT_MAX, TEXT_MAX);
-        let before = std::mem::replace(&mut state.capture, fresh);
-        state.lost_before += before.lost();
-        before.text()
+        let mut state = lock(&self.shared);
+        let old = std::mem::replace(&mut state.capture, fresh);
+        state.lost_bytes += old.lost();
+        old.text()
     }
 
     /// Types into the console, at most `limit`. Errors: QEMU does not take it.
@@ -137,6 +130,12 @@ impl Console {
             }
         }
         false
+    }
+
+    /// Bytes that are missing from [`Console::text`].
+    pub fn lost_bytes(&self) -> u64 {
+        let state = lock(&self.shared);
+        state.lost_bytes + state.capture.lost()
     }
 
     /// Bytes printed so far.
