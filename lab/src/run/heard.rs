@@ -48,7 +48,7 @@ impl Heard {
         faults.extend(
             after
                 .filter(|f| matches!(f.kind, Kind::Panic | Kind::Oops))
-                .map(|f| Fault { first_line: f.first_line + lines, ..f }),
+                .map(|f| Fault { first_line: f.first_line + lines, follows: None, ..f }),
         );
         faults.truncate(detect::MAX_FAULTS);
         faults
