@@ -46,9 +46,11 @@ impl Heard {
         let lines = before.lines().count();
         let after = detect::scan(self.asked.as_bytes()).into_iter();
         faults.extend(
-            after
-                .filter(|f| matches!(f.kind, Kind::Panic | Kind::Oops))
-                .map(|f| Fault { first_line: f.first_line + lines, follows: None, ..f }),
+            after.filter(|f| matches!(f.kind, Kind::Panic | Kind::Oops)).map(|f| Fault {
+                first_line: f.first_line + lines,
+                follows: None,
+                ..f
+            }),
         );
         faults.truncate(detect::MAX_FAULTS);
         faults
