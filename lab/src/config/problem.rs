@@ -60,6 +60,12 @@ struct Drawn {
     hint: String,
 }
 
+/// Longest part of a line that is drawn, bytes.
+const MAX_DRAWN: usize = 500;
+
+/// Longest message without a drawing, characters.
+const MAX_MESSAGE: usize = 400;
+
 /// Columns that a drawing is wrapped to.
 const WIDTH: usize = 100;
 
@@ -82,8 +88,12 @@ impl ConfigErrors {
         let mut text = String::new();
         for file in &self.files {
             for problem in &file.problems {
-                if handler.render_report(&mut text, &drawn(&file.file, problem)).is_err() {
+                if !can_be_drawn(&file.file, problem)
+                    || handler.render_report(&mut text, &drawn(&file.file, problem)).is_err()
+                {
                     text.push_str(&plain(&file.file, problem));
+                    let hint = problem.hint.iter().map(|hint| format!("  {}\n", clipped(hint)));
+                    text.extend(hint);
                 }
             }
         }
@@ -111,9 +121,26 @@ fn drawn(file: &SourceFile, problem: &Problem) -> Drawn {
     }
 }
 
+/// Whether the lines around a problem are short enough to be shown. Drawing a long line would
+/// bury the message, and the drawing library cannot indent beyond 65535 columns.
+fn can_be_drawn(file: &SourceFile, problem: &Problem) -> bool {
+    let start = boundary(&file.text, problem.span.start);
+    let before = file.text[..start].rsplit('\n').take(2);
+    let after = file.text[start..].split('\n').take(2);
+    before.chain(after).all(|part| part.len() <= MAX_DRAWN)
+}
+
 fn plain(file: &SourceFile, problem: &Problem) -> String {
     let (line, column) = position(&file.text, problem.span.start);
-    format!("{}:{line}:{column}: {}\n", file.path, problem.message)
+    format!("{}:{line}:{column}: {}\n", file.path, clipped(&problem.message))
+}
+
+/// A message that quotes a long value, shortened.
+fn clipped(text: &str) -> String {
+    match text.char_indices().nth(MAX_MESSAGE) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_string(),
+    }
 }
 
 /// The byte, or where the character that it is part of begins, or the end.
@@ -148,6 +175,19 @@ impl std::error::Error for ConfigErrors {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_line_is_told_in_a_short_message() {
+        for at in [70_000, 3] {
+            let file =
+                SourceFile { path: "a.toml".into(), text: format!("a={}", "[".repeat(70_000)) };
+            let (message, hint) = ("x".repeat(1000), Some("y".into()));
+            let problems = vec![Problem { span: at..at + 1, message, hint }];
+            let text = ConfigErrors { files: vec![FileProblems { file, problems }] }.render(false);
+            assert!(text.starts_with(&format!("a.toml:1:{}: xxx", at + 1)), "{text}");
+            assert!(text.len() < 600 && text.contains("  y\n"), "{text}");
+        }
+    }
 
     #[test]
     fn positions_count_lines_and_characters() {

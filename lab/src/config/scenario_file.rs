@@ -91,10 +91,11 @@ fn kind(name: &str, root: &Table<'_>) -> Option<Kind> {
     let directory = name.split('/').next().unwrap_or(name);
     let kind = Kind::ALL.iter().find(|(kind, _)| *kind == directory).map(|(_, kind)| *kind);
     if kind.is_none() {
+        let kinds: Vec<&str> = Kind::ALL.iter().map(|(name, _)| *name).collect();
         root.sink().hint(
             root.span(),
             format!("the directory `{directory}` does not tell what kind of scenario this is"),
-            "add `kind = \"...\"`",
+            format!("add `kind = \"...\"`: {}", kinds.join(", ")),
         );
     }
     kind
