@@ -12,7 +12,7 @@ use lab::report::{SinkFault, replay};
 use lab::run::options::{ReportOptions, RerunOptions, TestOptions};
 use lab::run::project::{self, Found, ProjectError};
 use lab::run::record::{self, FindError};
-use lab::run::{Host, Keep, RunError};
+use lab::run::{Host, Keep, RunError, chain};
 
 use super::args::{Args, Verb};
 use super::{out, reporters};
@@ -183,20 +183,6 @@ fn check_lines(check: &Check) -> Vec<String> {
         lines.extend(check.fix.iter().map(|fix| format!("      fix: {fix}")));
     }
     lines
-}
-
-/// An error with its causes, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 fn color(choice: clap::ColorChoice) -> anstream::ColorChoice {

@@ -34,3 +34,4 @@ pub use rerun::rerun;
 pub use resolved::scenario_json;
 pub use resume::{Earlier, resume};
 pub use retain::Keep;
+pub use session::chain;

@@ -243,13 +243,15 @@ pub(super) fn end_of(step: &str, error: VmError) -> CaseEnd {
     }
 }
 
-/// An error and its causes in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
+/// An error and its causes in one line. A cause that the text has already is not repeated.
+pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
         source = cause.source();
     }
     text
