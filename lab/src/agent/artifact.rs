@@ -126,6 +126,21 @@ impl Receiver {
     }
 }
 
+impl Receiver {
+    /// Returns when an artifact broke a rule; that the port ended is none.
+    pub(super) async fn broken(&self) -> ArtifactError {
+        let mut state = self.state.clone();
+        let broke =
+            |end: &Option<ArtifactError>| end.as_ref().is_some_and(|e| *e != ArtifactError::End);
+        if let Ok(progress) = state.wait_for(|progress| broke(&progress.end)).await
+            && let Some(error) = &progress.end
+        {
+            return error.clone();
+        }
+        std::future::pending().await
+    }
+}
+
 impl Drop for Receiver {
     fn drop(&mut self) {
         self.task.abort();

@@ -159,6 +159,8 @@ impl Agent {
             biased;
             Ok(response) = answer => Ok(response),
             error = self.ended() => Err(error),
+            // A guest that breaks the rules of one port is not waited for on the other.
+            error = self.artifacts.broken() => Err(AgentError::Artifact(error)),
         }
     }
 

@@ -17,7 +17,7 @@ fn hello() -> Hello {
 struct Guest {
     control: UnixStream,
     decoder: Decoder,
-    _bulk: UnixStream,
+    bulk: UnixStream,
     _dir: tempfile::TempDir,
 }
 
@@ -46,7 +46,7 @@ async fn session() -> (Agent, Guest) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("artifacts");
     let decoder = Decoder::for_guest();
-    let mut guest = Guest { control: guest_control, decoder, _bulk: guest_bulk, _dir: dir };
+    let mut guest = Guest { control: guest_control, decoder, bulk: guest_bulk, _dir: dir };
     let hello = hello();
     let connect = Agent::connect(Ports { control, bulk }, SESSION, &hello, &path, LONG);
     let shake = async {
@@ -124,4 +124,14 @@ async fn a_guest_that_goes_is_lost_at_once() {
     let go = async move { drop(guest) };
     let (error, ()) = tokio::join!(agent.request(Command::Facts, LONG), go);
     assert!(matches!(error, Err(AgentError::Lost(_))));
+}
+
+#[tokio::test]
+async fn garbage_on_the_bulk_port_ends_a_request_that_waits() {
+    let (agent, mut guest) = session().await;
+    let header = lab_proto::message::BulkHeader { name: "../x".into(), offset: 0, last: true };
+    let frame = lab_proto::frame::encode_bulk(SESSION, &header, b"x").unwrap();
+    guest.bulk.write_all(&frame).await.unwrap();
+    let end = agent.request(Command::Stats, LONG).await;
+    assert_eq!(end, Err(AgentError::Artifact(ArtifactError::Name)));
 }
