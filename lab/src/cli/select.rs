@@ -71,13 +71,19 @@ impl From<ProfileArg> for Profile {
     }
 }
 
+/// A variable that is set to nothing names nothing.
+fn named(mut names: Vec<String>) -> Vec<String> {
+    names.retain(|name| !name.is_empty());
+    names
+}
+
 impl Select {
     /// The selection; `fresh_seed` is the seed where none was given.
     pub(super) fn into_selection(self, fresh_seed: u64) -> Selection {
         Selection {
-            kernels: self.kernel,
-            topologies: self.topology,
-            scenarios: self.scenario,
+            kernels: named(self.kernel),
+            topologies: named(self.topology),
+            scenarios: named(self.scenario),
             profile: self.profile.into(),
             repeat: self.repeat,
             seed: self.seed.unwrap_or(fresh_seed),

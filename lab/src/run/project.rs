@@ -38,6 +38,9 @@ pub enum ProjectError {
     /// The directory that was named is not there.
     #[error("no such directory: {}", .0.display())]
     NoDirectory(PathBuf),
+    /// The directory that was named holds no project.
+    #[error("{} holds no project: it has neither scenarios/ nor kernels/", .0.display())]
+    NoProject(PathBuf),
     /// A file or directory could not be read.
     #[error("cannot read {path}: {cause}")]
     Read {
@@ -56,10 +59,15 @@ pub enum ProjectError {
 
 /// Finds and reads the project: `given`, or the nearest directory from `cwd` upward that holds
 /// `scenarios/` and `kernels/`, or else the shipped configuration alone. A directory that was
-/// named need not hold anything.
+/// named must hold one of them.
 pub fn open(given: Option<&Path>, cwd: &Path) -> Result<Found, ProjectError> {
     let root = match given {
-        Some(dir) if dir.is_dir() => Some(dir.to_path_buf()),
+        Some(dir) if dir.is_dir() => {
+            if !["scenarios", "kernels"].iter().any(|part| dir.join(part).is_dir()) {
+                return Err(ProjectError::NoProject(dir.to_path_buf()));
+            }
+            Some(dir.to_path_buf())
+        }
         Some(dir) => return Err(ProjectError::NoDirectory(dir.to_path_buf())),
         None => find_root(cwd),
     };
@@ -97,7 +105,8 @@ fn read_files(root: &Path) -> Result<Vec<SourceFile>, ProjectError> {
         if !top.is_dir() {
             continue;
         }
-        for entry in WalkDir::new(&top).max_depth(depth).sort_by_file_name() {
+        // Links are followed; a loop or one that leads nowhere is an error of the walk.
+        for entry in WalkDir::new(&top).max_depth(depth).follow_links(true).sort_by_file_name() {
             let entry = entry.map_err(|e| ProjectError::Read {
                 path: top.display().to_string(),
                 cause: e.to_string(),
@@ -156,6 +165,29 @@ mod tests {
         assert_eq!(find_root(&dir.path().join("sub/dir")).as_deref(), Some(dir.path()));
         fs::remove_dir(dir.path().join("kernels")).unwrap();
         assert_eq!(find_root(&dir.path().join("sub/dir")), None);
+    }
+
+    #[test]
+    fn a_directory_that_was_named_holds_a_project() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = open(Some(dir.path()), Path::new("/")).unwrap_err();
+        assert!(matches!(error, ProjectError::NoProject(_)), "{error}");
+        fs::create_dir(dir.path().join("scenarios")).unwrap();
+        assert!(open(Some(dir.path()), Path::new("/")).is_ok());
+    }
+
+    #[test]
+    fn links_are_followed_and_those_to_nothing_are_told() {
+        let dir = project();
+        let text = "summary = 's'\n[[step]]\ndo = 'tmpfs'\nmount-point = '/mnt/a'\n";
+        fs::write(dir.path().join("elsewhere.toml"), text).unwrap();
+        let link = dir.path().join("scenarios/perf/linked.toml");
+        std::os::unix::fs::symlink("../../elsewhere.toml", &link).unwrap();
+        let found = open(Some(dir.path()), Path::new("/")).unwrap();
+        assert!(found.project.scenarios.contains_key("perf/linked"));
+        fs::remove_file(dir.path().join("elsewhere.toml")).unwrap();
+        let error = open(Some(dir.path()), Path::new("/")).unwrap_err().to_string();
+        assert!(error.contains("linked.toml"), "{error}");
     }
 
     #[test]
