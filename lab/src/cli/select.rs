@@ -71,19 +71,20 @@ impl From<ProfileArg> for Profile {
     }
 }
 
-/// A variable that is set to nothing names nothing.
-fn named(mut names: Vec<String>) -> Vec<String> {
-    names.retain(|name| !name.is_empty());
-    names
+/// A variable that is set to nothing names nothing. An empty flag stays: it is more likely a
+/// name that somebody forgot to fill in than a wish for everything.
+fn named(names: Vec<String>, variable: &str) -> Vec<String> {
+    let unset = std::env::var_os(variable).is_some_and(|value| value.is_empty());
+    if unset && names == [""] { Vec::new() } else { names }
 }
 
 impl Select {
     /// The selection; `fresh_seed` is the seed where none was given.
     pub(super) fn into_selection(self, fresh_seed: u64) -> Selection {
         Selection {
-            kernels: named(self.kernel),
-            topologies: named(self.topology),
-            scenarios: named(self.scenario),
+            kernels: named(self.kernel, "LAB_KERNEL"),
+            topologies: named(self.topology, "LAB_TOPOLOGY"),
+            scenarios: named(self.scenario, "LAB_SCENARIO"),
             profile: self.profile.into(),
             repeat: self.repeat,
             seed: self.seed.unwrap_or(fresh_seed),

@@ -20,6 +20,9 @@ const MAX_UP: usize = 32;
 /// Configuration files of a project.
 const MAX_FILES: usize = 4096;
 
+/// Entries looked at below each directory: a link may lead anywhere.
+const MAX_ENTRIES: usize = 20_000;
+
 /// Directories below `scenarios/` that are entered.
 const MAX_DEPTH: usize = 6;
 
@@ -50,7 +53,7 @@ pub enum ProjectError {
         cause: String,
     },
     /// More than [`MAX_FILES`].
-    #[error("more than {MAX_FILES} configuration files below {}", .0.display())]
+    #[error("too many files below {}; at most {MAX_FILES} hold configuration", .0.display())]
     TooMany(PathBuf),
     /// Files are wrong.
     #[error(transparent)]
@@ -106,11 +109,16 @@ fn read_files(root: &Path) -> Result<Vec<SourceFile>, ProjectError> {
             continue;
         }
         // Links are followed; a loop or one that leads nowhere is an error of the walk.
+        let mut seen = 0;
         for entry in WalkDir::new(&top).max_depth(depth).follow_links(true).sort_by_file_name() {
             let entry = entry.map_err(|e| ProjectError::Read {
                 path: top.display().to_string(),
                 cause: e.to_string(),
             })?;
+            seen += 1;
+            if seen > MAX_ENTRIES {
+                return Err(ProjectError::TooMany(top));
+            }
             let path = entry.path();
             if !entry.file_type().is_file() || path.extension().is_none_or(|e| e != "toml") {
                 continue;
