@@ -71,6 +71,11 @@ impl ImageKind {
     /// Every image with its name in files.
     pub const ALL: [(&'static str, ImageKind); 2] =
         [("agent", ImageKind::Agent), ("fio", ImageKind::Fio)];
+
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        ImageKind::ALL[self as usize].0
+    }
 }
 
 /// One scenario.

@@ -89,22 +89,7 @@ mod tests {
     use lab_proto::observe::NodeReport;
 
     use super::*;
-    use crate::config::topology::Node;
-
-    fn topology() -> Topology {
-        let node = |cpus: [u32; 2]| Node { cpus: cpus.into(), memory_bytes: 256 << 20 };
-        Topology {
-            name: "2x2".into(),
-            summary: String::new(),
-            cpus: 4,
-            max_cpus: 4,
-            sockets: 2,
-            cores: 2,
-            threads: 1,
-            nodes: vec![node([0, 1]), node([2, 3])],
-            distances: None,
-        }
-    }
+    use crate::judge::samples::topology;
 
     fn report() -> TopologyReport {
         let cpu = |cpu: u32| CpuReport {

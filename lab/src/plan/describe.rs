@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use super::case::Case;
-use crate::config::scenario::{Expectation, ImageKind, Kind, Rule, Scenario};
+use crate::config::scenario::{Expectation, Kind, Rule, Scenario};
 use crate::config::topology::Topology;
 
 /// The resolved case. Limits are those before the slowdown factor of the accelerator.
@@ -59,7 +59,7 @@ fn describe_scenario(text: &mut String, scenario: &Scenario) {
     line(text, "scenario", &format!("{}: {}", scenario.name, scenario.summary));
     line(text, "kind", name_in(&Kind::ALL, scenario.kind));
     line(text, "profile", scenario.profile.name());
-    line(text, "image", name_in(&ImageKind::ALL, scenario.image));
+    line(text, "image", scenario.image.name());
     line(
         text,
         "limits",

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::attempt::{Attempt, Done};
-use super::context::{Context, slowdown};
+use super::context::Context;
 use super::events::Event;
 use super::source::{self, Key, Source};
 use crate::config::scenario::ImageKind;
@@ -78,7 +78,7 @@ fn ready(context: &Context, work: &Work, case: &Case) -> Result<Ready, String> {
         kernel: case.kernel.clone(),
         topology: case.topology.name.clone(),
         image: image.clone(),
-        cmdline: source::cmdline(slowdown(context.accel, kernel), &kernel.cmdline, case),
+        cmdline: source::cmdline_of(context.accel, kernel, case),
     };
     Ok(Ready { case: case.clone(), kernel: Arc::clone(kernel), image: image.clone(), key })
 }

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use super::launch::Host;
 use super::source;
-use crate::config::scenario::ImageKind;
 use crate::plan::{Case, Plan};
 use crate::vm::Slowdown;
 use crate::vm::argv::argv;
@@ -30,13 +29,6 @@ pub fn dry_run(host: &Host<'_>, plan: &Plan) -> Vec<String> {
     lines
 }
 
-fn image_name(kind: ImageKind) -> &'static str {
-    match kind {
-        ImageKind::Agent => "agent",
-        ImageKind::Fio => "fio",
-    }
-}
-
 fn command(host: &Host<'_>, plan: &Plan, case: &Case) -> Vec<String> {
     let scenario = &case.scenario;
     let entry = plan.kernels.get(&case.kernel);
@@ -49,7 +41,7 @@ fn command(host: &Host<'_>, plan: &Plan, case: &Case) -> Vec<String> {
         accel: Accel::Tcg,
         topology: (*case.topology).clone(),
         kernel: PathBuf::from(format!("<{}>", case.kernel)),
-        initrd: PathBuf::from(format!("<{} image>", image_name(scenario.image))),
+        initrd: PathBuf::from(format!("<{} image>", scenario.image.name())),
         cmdline,
         ram: Ram::Anonymous,
         incoming: false,

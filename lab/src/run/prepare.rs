@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::context::slowdown;
 use super::launch::{Host, RunError};
 use super::options::AccelChoice;
+use super::source::cmdline_of;
 use crate::config::kernel::KernelEntry;
 use crate::config::scenario::ImageKind;
 use crate::config::topology::Topology;
 use crate::image;
 use crate::kernel::{self, Fetch, Kernel, Resolver};
-use crate::plan::{Case, Plan};
+use crate::plan::Plan;
 use crate::vm::accel::{self, AccelRequest};
 use crate::vm::qemu::Qemu;
 use crate::vm::spec::{Accel, Ram, VmSpec};
@@ -92,7 +92,7 @@ async fn choose(
         topology: (*case.topology).clone(),
         kernel: kernel.image.clone(),
         initrd: images[&ImageKind::Agent].clone(),
-        cmdline: cmdline(Accel::Kvm, kernel, case),
+        cmdline: cmdline_of(Accel::Kvm, kernel, case),
         ram: Ram::Anonymous,
         incoming: false,
         dir: temp.path().to_owned(),
@@ -105,10 +105,6 @@ async fn choose(
     });
     note.iter().for_each(|line| (host.tell)(line));
     Ok((choice.accel, note))
-}
-
-fn cmdline(accel: Accel, kernel: &Kernel, case: &Case) -> String {
-    super::source::cmdline(slowdown(accel, kernel), &kernel.cmdline, case)
 }
 
 /// What the boot benchmark needs, prepared as a run would.
@@ -143,6 +139,6 @@ pub async fn for_bench(
         topology: (*case.topology).clone(),
         kernel: kernel.image.clone(),
         image: prepared.images[&ImageKind::Agent].clone(),
-        cmdline: cmdline(prepared.accel, kernel, case),
+        cmdline: cmdline_of(prepared.accel, kernel, case),
     })
 }

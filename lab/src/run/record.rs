@@ -145,11 +145,6 @@ impl CaseDir {
         self.path.join("console.log")
     }
 
-    /// What the agent and the servers said.
-    pub fn guest_log(&self) -> PathBuf {
-        self.path.join("guest.log")
-    }
-
     /// Observations by step, JSON.
     pub fn observations(&self) -> PathBuf {
         self.path.join("observations.json")

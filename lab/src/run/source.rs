@@ -14,13 +14,13 @@ use crate::judge::CaseEnd;
 use crate::kernel::Kernel;
 use crate::plan::Case;
 use crate::vm::machine::Machine;
-use crate::vm::spec::{Ram, VmSpec};
+use crate::vm::spec::{Accel, Ram, VmSpec};
 use crate::vm::template::Template;
 use crate::vm::{Limits, Slowdown, VmError};
 
 /// On every kernel command line: the console that is read, an end instead of a reboot after a
 /// panic, and the subject switched on.
-pub(super) const BASE_CMDLINE: &str = "console=ttyS0 panic=-1 fuse.enable_uring=1";
+const BASE_CMDLINE: &str = "console=ttyS0 panic=-1 fuse.enable_uring=1";
 
 /// Console lines kept of a boot that came to nothing.
 const LAST_LINES: usize = 20;
@@ -55,6 +55,11 @@ pub(super) fn cmdline(slowdown: Slowdown, kernel: &[String], case: &Case) -> Str
     text
 }
 
+/// The kernel command line of a case on a kernel that is at hand.
+pub(super) fn cmdline_of(accel: Accel, kernel: &Kernel, case: &Case) -> String {
+    cmdline(slowdown(accel, kernel), &kernel.cmdline, case)
+}
+
 /// The VM of a case, booting from cold, with its sockets in `dir`.
 pub(super) fn spec(
     context: &Context,
@@ -70,7 +75,7 @@ pub(super) fn spec(
         topology: (*case.topology).clone(),
         kernel: kernel.image.clone(),
         initrd: image.to_owned(),
-        cmdline: cmdline(slowdown(context.accel, kernel), &kernel.cmdline, case),
+        cmdline: cmdline_of(context.accel, kernel, case),
         ram: Ram::Anonymous,
         incoming: false,
         dir,
