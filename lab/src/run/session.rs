@@ -26,6 +26,9 @@ use crate::vm::machine::Machine;
 /// Largest artifact that is read back for judging, bytes.
 const MAX_ARTIFACT: u64 = 64 << 20;
 
+/// A guest that does not answer what it was asked must not get past a check by it.
+const OTHER_ANSWER: &str = "the agent answered another question";
+
 /// What was seen of one case.
 #[derive(Debug)]
 pub(super) struct Seen {
@@ -92,12 +95,14 @@ impl Session<'_> {
 
     /// Facts and layout, before anything is tested.
     async fn look_around(&self, seen: &mut Seen) -> Result<(), CaseEnd> {
-        if let Reply::Facts(facts) = self.ask(Command::Facts, "facts", seen).await? {
-            seen.facts = Some(facts);
-        }
-        if let Reply::Topology(report) = self.ask(Command::Topology, "topology", seen).await? {
-            seen.topology_mismatch = layout::mismatch(&self.case.topology, &report);
-        }
+        let Reply::Facts(facts) = self.ask(Command::Facts, "facts", seen).await? else {
+            return Err(self.lost("facts", OTHER_ANSWER));
+        };
+        seen.facts = Some(facts);
+        let Reply::Topology(report) = self.ask(Command::Topology, "topology", seen).await? else {
+            return Err(self.lost("topology", OTHER_ANSWER));
+        };
+        seen.topology_mismatch = layout::mismatch(&self.case.topology, &report);
         Ok(())
     }
 
@@ -130,7 +135,7 @@ impl Session<'_> {
         };
         match reply {
             Ok(Reply::Observed(observation)) => Ok(observation),
-            Ok(_) => Err(self.lost(&named.name, "the agent answered another question")),
+            Ok(_) => Err(self.lost(&named.name, OTHER_ANSWER)),
             Err(VmError::Agent(AgentError::Timeout { .. })) => {
                 Err(self.hang(&named.name, None, seen).await)
             }
@@ -199,14 +204,16 @@ impl Session<'_> {
 
     /// Telemetry of what is still mounted, and a console that is known to be drained.
     async fn settle(&self, seen: &mut Seen) -> Result<(), CaseEnd> {
-        if let Reply::Stats(stats) = self.ask(Command::Stats, "stats", seen).await? {
-            seen.final_stats = stats;
-        }
+        let Reply::Stats(stats) = self.ask(Command::Stats, "stats", seen).await? else {
+            return Err(self.lost("stats", OTHER_ANSWER));
+        };
+        seen.final_stats = stats;
         let marker = format!("lab-end-{:016x}", self.case.seed);
         let mark = Command::Mark { marker: marker.clone() };
-        if let Reply::Marked { tainted } = self.ask(mark, "mark", seen).await? {
-            seen.taint_after = Some(tainted);
-        }
+        let Reply::Marked { tainted } = self.ask(mark, "mark", seen).await? else {
+            return Err(self.lost("mark", OTHER_ANSWER));
+        };
+        seen.taint_after = Some(tainted);
         let drained = self.machine.console().wait_for(&marker, self.limits.request).await;
         drained.map(|_| ()).map_err(|e| self.lost("mark", &e.to_string()))
     }
