@@ -232,6 +232,8 @@ pub struct TaskReport {
     pub state: String,
     /// Kernel stack, innermost first, at most 32 lines.
     pub stack: Vec<String>,
+    /// `/proc/TID/syscall`: number and arguments, or `running`; empty where it was not read.
+    pub syscall: String,
 }
 
 /// A FUSE connection.
@@ -241,10 +243,40 @@ pub struct ConnectionReport {
     pub connection: u32,
     /// `waiting`.
     pub waiting: Option<u64>,
+    /// `max_background`.
+    pub max_background: Option<u64>,
+    /// `congestion_threshold`.
+    pub congestion_threshold: Option<u64>,
+}
+
+/// A server process, as the agent knows it without asking it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerSeen {
+    /// Server name.
+    pub name: String,
+    /// Its process.
+    pub pid: u32,
+    /// fusectl connection number.
+    pub connection: u32,
+    /// Queues that it registered, by its word when it was ready.
+    pub queues: u32,
+}
+
+/// An io_uring instance of some process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RingReport {
+    /// Process that has it open.
+    pub pid: u32,
+    /// comm of that process.
+    pub name: String,
+    /// File descriptor.
+    pub fd: u32,
+    /// What its fdinfo says, at most 64 lines of at most 200 bytes.
+    pub lines: Vec<String>,
 }
 
 /// Where everything waits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// User tasks other than the agent, those that wait in the kernel's FUSE code first; at most 256.
     pub tasks: Vec<TaskReport>,
@@ -252,6 +284,10 @@ pub struct Diagnosis {
     pub connections: Vec<ConnectionReport>,
     /// Telemetry of every server that still answers.
     pub servers: Vec<ServerStats>,
+    /// Every server that was started and not ended by a step; at most 16.
+    pub processes: Vec<ServerSeen>,
+    /// io_uring instances; at most 64.
+    pub rings: Vec<RingReport>,
     /// What could not be read, and why.
     pub gaps: Vec<String>,
 }

@@ -117,4 +117,6 @@ pub enum Sabotage {
     Sleep,
     /// The agent is stopped: the guest lives and nobody in it answers.
     StopAgent,
+    /// Every server of the case is stopped: its process lives and answers nothing.
+    StopServers,
 }

@@ -101,6 +101,8 @@ pub struct Scenario {
     pub case_limit: Duration,
     /// Limit of one client call inside a step, before the slowdown factor.
     pub call_limit: Duration,
+    /// How long neither console nor agent may show life while a step runs.
+    pub silence_limit: Duration,
     /// Steps in order.
     pub steps: Vec<NamedStep>,
     /// What must hold.

@@ -2,8 +2,8 @@
 //!
 //! Keys: `summary`; `kind` (default: the first directory); `profile` (the smallest one that runs
 //! it, default `quick`); `image` (`agent` or `fio`, default by the steps); `kernel-args`;
-//! `[limits]` with `step`, `case` and `call`; `[requires]` with `config`, `min-cpus` and
-//! `min-nodes`; `[[step]]`, `[[expect]]` and `[[allow]]`, each described where it is read.
+//! `[limits]` with `step`, `case`, `call` and `silence`; `[requires]` with `config`, `min-cpus`
+//! and `min-nodes`; `[[step]]`, `[[expect]]` and `[[allow]]`, each described where it is read.
 
 use std::time::Duration;
 
@@ -36,6 +36,7 @@ struct Limits {
     step: Duration,
     case: Duration,
     call: Duration,
+    silence: Duration,
 }
 
 fn scenario(name: &str, root: &Table<'_>) -> Option<Scenario> {
@@ -78,6 +79,7 @@ fn scenario(name: &str, root: &Table<'_>) -> Option<Scenario> {
         step_limit: limits.step,
         case_limit: limits.case,
         call_limit: limits.call,
+        silence_limit: limits.silence,
         steps,
         allow: allow.into_iter().collect::<Option<_>>()?,
         expect: expect.into_iter().map(|placed| placed.map(Into::into)).collect::<Option<_>>()?,
@@ -117,10 +119,15 @@ fn limits(root: &Table<'_>) -> Limits {
         let given: Option<Duration> = table.as_ref().and_then(|table| table.optional(key));
         given.unwrap_or(Duration::from_secs(default))
     };
-    let limits =
-        Limits { call: limit("call", 5), step: limit("step", 30), case: limit("case", 90) };
+    let limits = Limits {
+        call: limit("call", 5),
+        step: limit("step", 30),
+        case: limit("case", 90),
+        silence: limit("silence", 10),
+    };
     if let Some(table) = table {
-        let zero = [limits.call, limits.step, limits.case].contains(&Duration::ZERO);
+        let zero =
+            [limits.call, limits.step, limits.case, limits.silence].contains(&Duration::ZERO);
         if zero || limits.call > limits.step || limits.step > limits.case {
             table.sink().add(
                 table.span(),

@@ -12,7 +12,8 @@
 //! - `teardown`: `path`, `ending` (`kill-server`, `abort` or `forced-umount`), `clients`, `load`
 //! - `fio`: `path`, `rw`, `block-size`, `size`, `iodepth`, `jobs`, `engine`, `direct`, `runtime`,
 //!   `ramp`
-//! - `sabotage`: `what` (`panic`, `kill-agent`, `power-off`, `garbage-frames`, `sleep` or `stop-agent`)
+//! - `sabotage`: `what` (`panic`, `kill-agent`, `power-off`, `garbage-frames`, `sleep`,
+//!   `stop-agent` or `stop-servers`)
 
 use std::time::Duration;
 
@@ -222,6 +223,7 @@ fn sabotage(table: &Table<'_>, _: &str) -> Option<Step> {
         ("garbage-frames", Sabotage::GarbageFrames),
         ("sleep", Sabotage::Sleep),
         ("stop-agent", Sabotage::StopAgent),
+        ("stop-servers", Sabotage::StopServers),
     ];
     table.required_choice("what", &kinds).map(|what| Step::Sabotage { what })
 }

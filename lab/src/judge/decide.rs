@@ -1,6 +1,7 @@
 //! Which kind of end a case had, in the order in which the kinds win over each other.
 
 use lab_proto::message::{Fault as StepFault, FaultKind};
+use lab_proto::observe::Diagnosis;
 
 use super::allowed::{self, Declared};
 use super::completed;
@@ -46,7 +47,9 @@ fn decide(evidence: &Evidence<'_>, declared: &Declared<'_>) -> Judgement {
         CaseEnd::StepTimeout { step, said, diagnosis } => {
             hang::timeout(step, said.as_deref(), diagnosis.as_ref())
         }
-        CaseEnd::BootTimeout { limit_ms, last } => boot_timeout(*limit_ms, last),
+        CaseEnd::BootTimeout { limit_ms, last, diagnosis } => {
+            boot_timeout(*limit_ms, last, diagnosis.as_ref())
+        }
         CaseEnd::BootEnded { last } => boot_ended(last),
         CaseEnd::StepFault { step, fault } => fault_finding(evidence, step, fault),
         CaseEnd::AgentLost { step, how } => {
@@ -84,12 +87,18 @@ fn splat(undeclared: &[&Fault]) -> Option<Finding> {
 }
 
 /// A kernel that neither comes up nor says why hangs, as far as anybody can see.
-fn boot_timeout(limit_ms: u64, last: &[String]) -> Finding {
-    let cause = match last.last() {
+fn boot_timeout(limit_ms: u64, last: &[String], diagnosis: Option<&Diagnosis>) -> Finding {
+    let task = diagnosis.and_then(|d| hang::in_boot(&d.tasks));
+    let mut cause = match last.last() {
         Some(line) => format!("kernel did not come up in {limit_ms} ms; its last line: {line}"),
         None => format!("kernel did not come up in {limit_ms} ms and printed nothing"),
     };
-    Finding::new(Verdict::Hang, Owner::Kernel, cause).because(last.iter().cloned())
+    if let Some(task) = task {
+        cause = format!("{cause}; {}", hang::describe(task));
+    }
+    Finding::new(Verdict::Hang, Owner::Kernel, cause)
+        .because(last.iter().cloned())
+        .because(task.into_iter().flat_map(hang::stack_lines))
 }
 
 /// The image and the lab's own binary are the same for every kernel: one that goes off before

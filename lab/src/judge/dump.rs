@@ -86,7 +86,9 @@ fn parse_head(head: &str) -> Option<TaskReport> {
         || number(" ppid:") == Some(KTHREADD);
     let name = name.trim().chars().filter(|c| !c.is_control()).take(32).collect();
     let pid = number(" tgid:").unwrap_or(tid);
-    (!kernel).then(|| TaskReport { tid, pid, name, state: state.into(), stack: Vec::new() })
+    let syscall = String::new();
+    let stack = Vec::new();
+    (!kernel).then(|| TaskReport { tid, pid, name, state: state.into(), stack, syscall })
 }
 
 /// `request_wait_answer+0x12f/0x210 [fuse]`, and only frames that are sure.

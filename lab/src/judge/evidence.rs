@@ -74,6 +74,8 @@ pub enum CaseEnd {
         limit_ms: u64,
         /// The end of the console.
         last: Vec<String>,
+        /// Where everything waits, by the kernel's own word.
+        diagnosis: Option<Diagnosis>,
     },
     /// A guest that was booted reset or powered off before its agent answered.
     BootEnded {

@@ -1,6 +1,7 @@
 //! Who waits, and where.
 
-use lab_proto::observe::{Diagnosis, TaskReport};
+use lab_proto::observe::{Diagnosis, RingReport, TaskReport};
+use lab_proto::server::{QueueStats, ServerStats};
 
 use super::finding::Finding;
 use super::verdict::{Owner, Verdict};
@@ -19,7 +20,7 @@ const CLIENT_WAITS: [&str; 6] = [
 const SERVER_WAITS: [&str; 3] = ["fuse_dev_do_read", "fuse_dev_poll", "io_cqring_wait"];
 
 /// Functions that say only that a task sleeps.
-const PLUMBING: [&str; 14] = [
+const PLUMBING: [&str; 16] = [
     "__schedule",
     "schedule",
     "schedule_timeout",
@@ -34,6 +35,8 @@ const PLUMBING: [&str; 14] = [
     "__wait_for_common",
     "folio_wait_bit_common",
     "rwsem_down_write_slowpath",
+    "msleep",
+    "do_nanosleep",
 ];
 
 /// Name of the agent's process.
@@ -44,6 +47,11 @@ const AGENT: &str = "lab-agent";
 /// `said` is the guest's own word on the call that did not return.
 pub(super) fn timeout(step: &str, said: Option<&str>, diagnosis: Option<&Diagnosis>) -> Finding {
     let hang = |owner, cause: String| Finding::new(Verdict::Hang, owner, cause);
+    // The guest's word ends with a stack, which the diagnosis has in full.
+    let said = said.map(|said| match diagnosis {
+        Some(_) => said.split(", task ").next().unwrap_or(said),
+        None => said,
+    });
     let step = match said {
         Some(said) => format!("step `{step}` did not end ({said})"),
         None => format!("step `{step}` did not end"),
@@ -115,35 +123,93 @@ fn culprit(tasks: &[TaskReport]) -> Option<&TaskReport> {
     client.or_else(in_d).or_else(in_fuse)
 }
 
+/// The task that a boot waits for: one that would be named in a step, else the first process.
+pub(super) fn in_boot(tasks: &[TaskReport]) -> Option<&TaskReport> {
+    culprit(tasks).or_else(|| tasks.iter().find(|task| task.tid == 1))
+}
+
 /// The agent's own process, which is among the tasks only where the kernel listed them for it.
 fn silent_agent(tasks: &[TaskReport]) -> Option<&TaskReport> {
     tasks.iter().find(|task| task.name == AGENT && task.tid == task.pid)
 }
 
-/// Who has the request: a server that tells of requests in flight owns the hang.
+/// Who has the request: a server that is stopped, or that tells of requests in flight, owns the
+/// hang.
 fn holder(diagnosis: &Diagnosis) -> (Owner, String) {
-    let in_flight = |s: &lab_proto::server::ServerStats| -> u64 {
-        s.queues.iter().map(|q| u64::from(q.in_flight)).sum()
-    };
-    match diagnosis.servers.iter().map(|s| (s, in_flight(s))).find(|(_, n)| *n > 0) {
-        Some((server, n)) => {
-            (Owner::Server, format!("; server `{}` holds {n} unanswered", server.name))
+    if let Some(server) = diagnosis.processes.iter().find(|server| stopped(diagnosis, server.pid)) {
+        let text = format!("; server `{}` (pid {}) is stopped", server.name, server.pid);
+        return (Owner::Server, text);
+    }
+    let held = |server: &&ServerStats| server.queues.iter().any(|queue| queue.in_flight > 0);
+    match diagnosis.servers.iter().find(held) {
+        Some(server) => {
+            let queues = server.queues.iter().filter(|queue| queue.in_flight > 0);
+            let queues = queues.map(|q| format!("{} on queue {}", q.in_flight, q.queue));
+            let queues: Vec<String> = queues.take(4).collect();
+            let text = format!("; server `{}` holds unanswered {}", server.name, queues.join(", "));
+            (Owner::Server, text)
         }
         None => (Owner::Kernel, String::new()),
     }
 }
 
+/// Whether a signal stopped the process.
+fn stopped(diagnosis: &Diagnosis, pid: u32) -> bool {
+    let mut threads = diagnosis.tasks.iter().filter(|task| task.pid == pid).peekable();
+    threads.peek().is_some() && threads.all(|task| task.state == "T")
+}
+
 fn context(diagnosis: &Diagnosis) -> Vec<String> {
-    let waiting = diagnosis.connections.iter().take(8).map(|c| match c.waiting {
-        Some(n) => format!("connection {}: {n} waiting", c.connection),
-        None => format!("connection {}: waiting unknown", c.connection),
+    let number = |n: Option<u64>| n.map_or("unknown".into(), |n| n.to_string());
+    let connections = diagnosis.connections.iter().take(8).map(|c| {
+        let (waiting, most) = (number(c.waiting), number(c.max_background));
+        let congested = number(c.congestion_threshold);
+        format!(
+            "connection {}: {waiting} waiting, max_background {most}, congestion at {congested}",
+            c.connection
+        )
+    });
+    let servers = diagnosis.processes.iter().take(8).map(|s| {
+        let answer = diagnosis.servers.iter().find(|stats| stats.connection == s.connection);
+        format!(
+            "server {} (pid {}, connection {}, {} queues): {}",
+            s.name,
+            s.pid,
+            s.connection,
+            s.queues,
+            answer.map_or("does not answer".into(), counts)
+        )
+    });
+    let rings = diagnosis.rings.iter().take(8).map(|ring| {
+        format!("io_uring of {} (pid {}) fd {}: {}", ring.name, ring.pid, ring.fd, heads(ring))
     });
     let gaps = diagnosis.gaps.iter().take(8).map(|g| format!("not read: {g}"));
-    waiting.chain(gaps).collect()
+    connections.chain(servers).chain(rings).chain(gaps).collect()
+}
+
+/// `12 arrived, 11 replied, 1 held`.
+fn counts(stats: &ServerStats) -> String {
+    let sum = |count: fn(&QueueStats) -> u64| stats.queues.iter().map(count).sum::<u64>();
+    let arrived = sum(|queue| queue.arrived.iter().map(|(_, n)| n).sum());
+    let (replied, held) = (sum(|queue| queue.replied), sum(|queue| queue.in_flight.into()));
+    format!("{arrived} arrived, {replied} replied, {held} held")
+}
+
+/// The ends of both queues of an instance: what is not taken yet on either side.
+fn heads(ring: &RingReport) -> String {
+    let ends = ["SqHead", "SqTail", "CqHead", "CqTail"];
+    let of = |line: &String| {
+        let (key, value) = line.split_once(':')?;
+        ends.contains(&key).then(|| format!("{key} {}", value.trim()))
+    };
+    let found: Vec<String> = ring.lines.iter().filter_map(of).collect();
+    if found.is_empty() { "no queue heads in its fdinfo".into() } else { found.join(" ") }
 }
 
 #[cfg(test)]
 mod tests {
+    use lab_proto::observe::ServerSeen;
+
     use super::*;
     use crate::judge::samples::{stats, task};
 
@@ -167,9 +233,7 @@ mod tests {
                 task(71, "lab-ring", "S", &["io_cqring_wait+0x1/0x2", "fuse_uring_cmd+0x1/0x2"]),
                 task(77, "client", "D", &["request_wait_answer+0x1/0x2", "fuse_lookup+0x3/0x4"]),
             ],
-            connections: vec![],
-            servers: vec![],
-            gaps: vec![],
+            ..Diagnosis::default()
         };
         let finding = timeout("tree", None, Some(&diagnosis));
         assert_eq!(
@@ -187,7 +251,9 @@ mod tests {
         let mut held = stats("ring", &[("lookup", 3)], &[]);
         held.queues[0].in_flight = 1;
         diagnosis.servers.push(held);
-        assert_eq!(timeout("tree", None, Some(&diagnosis)).owner, Some(Owner::Server));
+        let finding = timeout("tree", None, Some(&diagnosis));
+        assert_eq!(finding.owner, Some(Owner::Server));
+        assert!(finding.cause.ends_with("holds unanswered 1 on queue 0"), "{}", finding.cause);
         diagnosis.tasks.pop();
         diagnosis.servers.clear();
         assert_eq!(timeout("tree", None, Some(&diagnosis)).owner, Some(Owner::Scenario));
@@ -200,9 +266,8 @@ mod tests {
                 task(1, "init", "S", &["do_wait+0x1/0x2"]),
                 task(70, "lab-agent", "T", &["schedule+0x1/0x2", "do_signal_stop+0x1/0x2"]),
             ],
-            connections: vec![],
-            servers: vec![],
             gaps: vec!["the agent did not answer".into()],
+            ..Diagnosis::default()
         };
         let finding = timeout("stop", None, Some(&diagnosis));
         assert_eq!(finding.owner, Some(Owner::Lab));
@@ -211,5 +276,34 @@ mod tests {
         let finding = timeout("stop", None, Some(&diagnosis));
         assert_eq!(finding.owner, Some(Owner::Kernel));
         assert!(finding.cause.contains("task client"), "{}", finding.cause);
+    }
+
+    #[test]
+    fn a_stopped_server_owns_the_hang_and_its_rings_are_told() {
+        let seen = ServerSeen { name: "ring".into(), pid: 70, connection: 40, queues: 2 };
+        let lines = ["SqMask:\t0x7", "SqHead:\t8", "SqTail:\t8", "CqHead:\t3", "CqTail:\t4"];
+        let ring = RingReport {
+            pid: 70,
+            name: "lab-ring".into(),
+            fd: 9,
+            lines: lines.iter().map(|line| line.to_string()).collect(),
+        };
+        let mut diagnosis = Diagnosis {
+            tasks: vec![
+                task(70, "lab-ring", "T", &["do_signal_stop+0x1/0x2"]),
+                task(77, "client", "S", &["request_wait_answer+0x1/0x2"]),
+            ],
+            processes: vec![seen],
+            rings: vec![ring],
+            ..Diagnosis::default()
+        };
+        let finding = timeout("tree", None, Some(&diagnosis));
+        assert_eq!(finding.owner, Some(Owner::Server));
+        assert!(finding.cause.ends_with("server `ring` (pid 70) is stopped"), "{}", finding.cause);
+        let told = finding.evidence.join("\n");
+        assert!(told.contains("fd 9: SqHead 8 SqTail 8 CqHead 3 CqTail 4"), "{told}");
+        assert!(told.contains("(pid 70, connection 40, 2 queues): does not answer"), "{told}");
+        diagnosis.tasks[0].state = "S".into();
+        assert_eq!(timeout("tree", None, Some(&diagnosis)).owner, Some(Owner::Kernel));
     }
 }

@@ -43,6 +43,7 @@ pub(crate) fn scenario(steps: Vec<(&str, Step)>, expect: Vec<Expectation>) -> Sc
         step_limit: Duration::from_secs(10),
         case_limit: Duration::from_secs(60),
         call_limit: Duration::from_secs(5),
+        silence_limit: Duration::from_secs(10),
         steps: steps.into_iter().map(named).collect(),
         expect,
         allow: vec![],
@@ -108,6 +109,7 @@ pub(super) fn task(pid: u32, name: &str, state: &str, stack: &[&str]) -> TaskRep
         name: name.into(),
         state: state.into(),
         stack: stack.iter().map(|f| format!("[<0>] {f}")).collect(),
+        syscall: String::new(),
     }
 }
 

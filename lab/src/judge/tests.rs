@@ -17,7 +17,7 @@ fn a_splat_wins_over_every_other_end() {
         CaseEnd::AgentLost { step: "serve".into(), how: "end of stream".into() },
         CaseEnd::StepTimeout { step: "serve".into(), said: None, diagnosis: None },
         CaseEnd::VmFailed { text: "QEMU died".into() },
-        CaseEnd::BootTimeout { limit_ms: 9, last: vec![] },
+        CaseEnd::BootTimeout { limit_ms: 9, last: vec![], diagnosis: None },
         CaseEnd::BootEnded { last: vec![] },
         CaseEnd::GuestPoweredOff,
         CaseEnd::Cancelled,
@@ -45,7 +45,10 @@ fn ends_without_a_splat_have_their_owners() {
     is(&case, Verdict::Infra, Owner::Lab, "in step `serve`");
     case.end = CaseEnd::StepTimeout { step: "serve".into(), said: None, diagnosis: None };
     is(&case, Verdict::Hang, Owner::Kernel, "step `serve` did not end");
-    case.end = CaseEnd::BootTimeout { limit_ms: 60_000, last: vec!["smpboot: CPU1".into()] };
+    let tasks = vec![task(1, "swapper/0", "D", &["schedule+0x1/0x2", "prepare_namespace+0x3/0x4"])];
+    let diagnosis = Some(Diagnosis { tasks, ..Diagnosis::default() });
+    let last = vec!["smpboot: CPU1".into()];
+    case.end = CaseEnd::BootTimeout { limit_ms: 60_000, last, diagnosis };
     is(&case, Verdict::Hang, Owner::Kernel, "in 60000 ms; its last line: smpboot: CPU1");
     case.end = CaseEnd::BootEnded { last: vec![] };
     is(&case, Verdict::Fail, Owner::Kernel, "did not boot");
@@ -88,9 +91,7 @@ fn a_hang_names_task_and_function() {
     let mut case = ring();
     let diagnosis = Diagnosis {
         tasks: vec![task(9, "cat", "D", &["schedule+0x1/0x2", "fuse_get_req+0x3/0x4"])],
-        connections: vec![],
-        servers: vec![],
-        gaps: vec![],
+        ..Diagnosis::default()
     };
     case.end =
         CaseEnd::StepTimeout { step: "serve".into(), said: None, diagnosis: Some(diagnosis) };

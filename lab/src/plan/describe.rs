@@ -64,10 +64,11 @@ fn describe_scenario(text: &mut String, scenario: &Scenario) {
         text,
         "limits",
         &format!(
-            "call {}, step {}, case {}",
+            "call {}, step {}, case {}, silence {}",
             span(scenario.call_limit),
             span(scenario.step_limit),
-            span(scenario.case_limit)
+            span(scenario.case_limit),
+            span(scenario.silence_limit)
         ),
     );
     if !scenario.kernel_args.is_empty() {

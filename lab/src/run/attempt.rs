@@ -19,7 +19,6 @@ use crate::kernel::Kernel;
 use crate::plan::Case;
 use crate::vm::End;
 use crate::vm::argv::argv;
-use crate::vm::machine::CONSOLE_LOG;
 use crate::vm::spec::VmSpec;
 
 /// How long a guest that lost its agent may take to end by itself, so that a panic wins over
@@ -78,19 +77,15 @@ impl Attempt<'_> {
 
     /// The VM part: what was seen, and what the console of this VM said.
     async fn in_vm(&self, spec: &VmSpec, dir: &CaseDir) -> (Seen, Heard) {
-        if let Source::Broken { end, console } = self.source {
-            let _ = std::fs::write(dir.console(), console);
-            return (Seen::only(end.clone()), Heard::log(console));
+        if let Source::Broken(broken) = self.source {
+            let _ = std::fs::write(dir.console(), &broken.console);
+            return (broken.seen(), broken.heard());
         }
         let context = self.context;
         let limits = context.limits(self.kernel);
         let machine = match self.source.machine(context, spec, &limits, &dir.path).await {
             Ok(machine) => machine,
-            Err(e) => {
-                let console = std::fs::read(dir.path.join(CONSOLE_LOG)).unwrap_or_default();
-                let heard = Heard::log(&console);
-                return (Seen::only(self.source.failed(e, &heard.unasked)), heard);
-            }
+            Err(broken) => return (broken.seen(), broken.heard()),
         };
         let session = Session {
             case: self.case,
@@ -125,7 +120,9 @@ impl Attempt<'_> {
         if let Some(escalation) = &seen.escalation {
             write_json(&dir.escalation(), &escalation.asked)?;
         }
-        if let CaseEnd::StepTimeout { diagnosis: Some(diagnosis), .. } = &seen.end {
+        if let CaseEnd::StepTimeout { diagnosis: Some(diagnosis), .. }
+        | CaseEnd::BootTimeout { diagnosis: Some(diagnosis), .. } = &seen.end
+        {
             write_json(&dir.diagnosis(), diagnosis)?;
         }
         let judgement = crate::judge::judge(&Evidence {

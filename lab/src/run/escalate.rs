@@ -17,6 +17,9 @@ use crate::judge::dump;
 use crate::vm::machine::Machine;
 use crate::vm::{Break, VmError};
 
+/// What part of the limit for the agent's diagnosis it has for a sign of life.
+const ALIVE_PART: u32 = 4;
+
 /// One question and what came of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Asked {
@@ -31,7 +34,7 @@ pub(super) struct Asked {
 }
 
 /// What an escalation brought.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Escalation {
     /// What was asked, in order.
     pub(super) asked: Vec<Asked>,
@@ -49,8 +52,8 @@ pub(super) struct Escalation {
 pub(super) struct Questions<'a> {
     pub(super) machine: &'a Machine,
     pub(super) cancel: &'a CancellationToken,
-    /// Limit of the agent's diagnosis.
-    pub(super) agent_limit: Duration,
+    /// Limit of the agent's diagnosis; none where it is known not to answer.
+    pub(super) agent_limit: Option<Duration>,
     /// Where a vmcore goes, and the guest's memory in bytes; where one is wanted.
     pub(super) vmcore: Option<(PathBuf, u64)>,
 }
@@ -80,8 +83,14 @@ impl Questions<'_> {
     }
 
     async fn agent(&self, asked: &mut Vec<Asked>) -> Option<Diagnosis> {
+        let limit = self.agent_limit?;
         let begin = Instant::now();
-        let reply = self.machine.request(Command::Diagnose, self.agent_limit, self.cancel).await;
+        // A short question first: an agent that does not answer it gets no long one.
+        let alive = self.machine.request(Command::Facts, limit / ALIVE_PART, self.cancel).await;
+        let reply = match alive {
+            Ok(_) => self.machine.request(Command::Diagnose, limit, self.cancel).await,
+            Err(e) => Err(e),
+        };
         let (diagnosis, result) = match reply {
             Ok(Reply::Diagnosis(d)) => {
                 let result =
@@ -150,7 +159,7 @@ fn by_the_kernel(console: &str) -> Option<Diagnosis> {
     let tasks = dump::tasks(console);
     let gaps = vec!["the agent did not answer: tasks are those of the kernel's own dump".into()];
     let found = !tasks.is_empty();
-    found.then_some(Diagnosis { tasks, connections: Vec::new(), servers: Vec::new(), gaps })
+    found.then_some(Diagnosis { tasks, gaps, ..Diagnosis::default() })
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ pub fn scenario_json(scenario: &Scenario, seed: u64, slowdown: u32) -> String {
         "step_limit_ms": ms(scenario.step_limit),
         "case_limit_ms": ms(scenario.case_limit),
         "call_limit_ms": ms(scenario.call_limit),
+        "silence_limit_ms": ms(scenario.silence_limit),
         "steps": scenario.steps.iter().map(step).collect::<Vec<_>>(),
         "allow": scenario.allow.iter().map(allow).collect::<Vec<_>>(),
         "expect": scenario.expect.iter().map(expectation).collect::<Vec<_>>(),

@@ -137,14 +137,14 @@ impl Session<'_> {
             Ok(Reply::Observed(observation)) => Ok(observation),
             Ok(_) => Err(self.lost(&named.name, OTHER_ANSWER)),
             Err(VmError::Agent(AgentError::Timeout { .. })) => {
-                Err(self.hang(&named.name, None, seen).await)
+                Err(self.hang(&named.name, None, self.diagnosis(), seen).await)
             }
             Err(e @ VmError::Silent { .. }) => {
-                Err(self.hang(&named.name, Some(e.to_string()), seen).await)
+                Err(self.hang(&named.name, Some(e.to_string()), None, seen).await)
             }
             // The guest noticed first, and the task still waits.
             Err(VmError::Agent(AgentError::Fault(f))) if f.kind == FaultKind::Hang => {
-                Err(self.hang(&named.name, Some(f.text), seen).await)
+                Err(self.hang(&named.name, Some(f.text), self.diagnosis(), seen).await)
             }
             Err(e) => Err(self.failed(&named.name, e)),
         }
@@ -152,7 +152,7 @@ impl Session<'_> {
 
     /// Returns when neither agent nor console gave a sign of life for the limit; else never.
     async fn silent(&self) -> VmError {
-        let limit = self.limits.silence;
+        let limit = self.stretch(self.case.scenario.silence_limit);
         let console = self.machine.console();
         loop {
             let total = console.total();
@@ -165,13 +165,25 @@ impl Session<'_> {
         }
     }
 
-    /// Where everything waits, while it still does.
-    async fn hang(&self, step: &str, said: Option<String>, seen: &mut Seen) -> CaseEnd {
+    /// Limit of the agent's own diagnosis.
+    fn diagnosis(&self) -> Option<Duration> {
+        Some(self.limits.request * 2)
+    }
+
+    /// Where everything waits, while it still does. The agent is asked within its limit, or not
+    /// where it is known to be silent.
+    async fn hang(
+        &self,
+        step: &str,
+        said: Option<String>,
+        agent: Option<Duration>,
+        seen: &mut Seen,
+    ) -> CaseEnd {
         let memory = self.case.topology.memory_bytes();
         let questions = Questions {
             machine: self.machine,
             cancel: self.cancel,
-            agent_limit: self.limits.request * 2,
+            agent_limit: agent,
             vmcore: self.vmcore.clone().map(|file| (file, memory)),
         };
         let escalation = seen.escalation.insert(questions.ask().await);
@@ -223,7 +235,7 @@ impl Session<'_> {
             Ok(reply) => Ok(reply),
             // The agent may hang for the same reason as any other task.
             Err(VmError::Agent(AgentError::Timeout { .. })) => {
-                Err(self.hang(what, None, seen).await)
+                Err(self.hang(what, None, self.diagnosis(), seen).await)
             }
             Err(e) => Err(self.failed(what, e)),
         }

@@ -5,25 +5,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::boot::{Broken, boot};
 use super::context::{Context, slowdown};
 use super::events::Event;
 use super::options::Isolation;
-use super::session::{chain, end_of, millis};
+use super::session::{chain, millis};
 use crate::host::slots::Slot;
-use crate::judge::CaseEnd;
 use crate::kernel::Kernel;
 use crate::plan::Case;
 use crate::vm::machine::Machine;
 use crate::vm::spec::{Accel, Ram, VmSpec};
-use crate::vm::template::Template;
+use crate::vm::template::{Draft, Template};
 use crate::vm::{Limits, Slowdown, VmError};
 
 /// On every kernel command line: the console that is read, an end instead of a reboot after a
-/// panic, and the subject switched on.
-const BASE_CMDLINE: &str = "console=ttyS0 panic=-1 fuse.enable_uring=1";
-
-/// Console lines kept of a boot that came to nothing.
-const LAST_LINES: usize = 20;
+/// panic, answers to the lab's questions from the first second on (distributions allow only some
+/// of them, and the agent may never run), and the subject switched on.
+const BASE_CMDLINE: &str =
+    "console=ttyS0 panic=-1 sysrq_always_enabled unknown_nmi_panic fuse.enable_uring=1";
 
 /// What the VMs of adjacent cases have in common: the key of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +40,7 @@ pub(super) enum Source {
     /// Each case boots.
     Cold,
     /// The kernel did not come up; every case of the key ends like this.
-    Broken { end: CaseEnd, console: Vec<u8> },
+    Broken(Box<Broken>),
 }
 
 /// The kernel command line of a case.
@@ -99,7 +98,15 @@ pub(super) async fn prepare(
         return Source::Cold; // each case waits for a slot itself and says what is wrong
     };
     let begin = Instant::now();
-    match Template::make(spec, record, limits, &context.cancel).await {
+    let draft = match Draft::new(spec) {
+        Ok(draft) => draft,
+        Err(e) => return Source::Broken(Box::new(Broken::new(e, record))),
+    };
+    let machine = match boot(context, draft.spec(), record, limits).await {
+        Ok(machine) => machine,
+        Err(broken) => return Source::Broken(Box::new(broken)),
+    };
+    match draft.save(machine, limits, &context.cancel).await {
         Ok(template) => {
             tell(context, key, "clone", None, millis(template.boot_time()));
             Source::Template(Box::new(template))
@@ -109,25 +116,7 @@ pub(super) async fn prepare(
             tell(context, key, "boot", Some(chain(&e)), millis(begin.elapsed()));
             Source::Cold
         }
-        Err(e) => {
-            let console = std::fs::read(record.join(crate::vm::machine::CONSOLE_LOG));
-            let console = console.unwrap_or_default();
-            let end = boot_end(e, &String::from_utf8_lossy(&console));
-            Source::Broken { end, console }
-        }
-    }
-}
-
-/// What an error of a cold boot means: a kernel that stays silent hangs.
-fn boot_end(error: VmError, console: &str) -> CaseEnd {
-    let mut last: Vec<String> = console.lines().rev().take(LAST_LINES).map(Into::into).collect();
-    last.reverse();
-    match error {
-        VmError::NoAgent { limit } | VmError::Silent { limit } => {
-            CaseEnd::BootTimeout { limit_ms: millis(limit), last }
-        }
-        VmError::QemuExited { status, .. } if status.success() => CaseEnd::BootEnded { last },
-        other => end_of("boot", other),
+        Err(e) => Source::Broken(Box::new(Broken::new(e, record))),
     }
 }
 
@@ -149,7 +138,7 @@ impl Source {
     pub(super) fn isolation(&self) -> &'static str {
         match self {
             Source::Template(_) => "clone",
-            Source::Cold | Source::Broken { .. } => "boot",
+            Source::Cold | Source::Broken(_) => "boot",
         }
     }
 
@@ -165,14 +154,6 @@ impl Source {
         }
     }
 
-    /// What the failure of [`Source::machine`] means for the case.
-    pub(super) fn failed(&self, error: VmError, console: &str) -> CaseEnd {
-        match self {
-            Source::Cold => boot_end(error, console),
-            _ => end_of("boot", error),
-        }
-    }
-
     /// A VM whose agent answered.
     pub(super) async fn machine(
         &self,
@@ -180,13 +161,11 @@ impl Source {
         spec: &VmSpec,
         limits: &Limits,
         record: &Path,
-    ) -> Result<Machine, VmError> {
-        let cancel = &context.cancel;
-        if let Source::Template(template) = self {
-            return (**template).clone_into(&spec.name, &spec.dir, record, limits, cancel).await;
-        }
-        let mut machine = Machine::start(spec, record, limits, cancel).await?;
-        machine.agent_hello(limits.boot, cancel).await?;
-        Ok(machine)
+    ) -> Result<Machine, Broken> {
+        let Source::Template(template) = self else {
+            return boot(context, spec, record, limits).await;
+        };
+        let clone = (**template).clone_into(&spec.name, &spec.dir, record, limits, &context.cancel);
+        clone.await.map_err(|e| Broken::clone(e, record))
     }
 }

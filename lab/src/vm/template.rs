@@ -38,24 +38,42 @@ pub struct Template {
     console: Arc<Console>,
 }
 
-impl Template {
-    /// Boots `spec`, waits for its agent, asks for facts and layout, saves it and ends it.
+/// A VM that is to be saved: its memory lies in files of the lab from the start.
+#[derive(Debug)]
+pub struct Draft {
+    spec: VmSpec,
+    ram: Vec<MemFile>,
+    state: MemFile,
+}
+
+impl Draft {
+    /// Makes the files. The memory of `spec` is replaced.
     ///
-    /// `record` gets the console's log. The memory of `spec` is replaced. Errors: [`VmError`];
-    /// with [`VmError::State`] and [`VmError::Qmp`] the VM booted and a cold boot will do.
-    pub async fn make(
-        spec: &VmSpec,
-        record: &Path,
-        limits: &Limits,
-        cancel: &CancellationToken,
-    ) -> Result<Template, VmError> {
+    /// Errors: no room for them.
+    pub fn new(spec: &VmSpec) -> Result<Draft, VmError> {
         let ram = files_of(&spec.topology)?;
         let state = MemFile::new("lab-state", 0)?;
         let mut spec = spec.clone();
         spec.ram = Ram::Files { paths: ram.iter().map(MemFile::path).collect(), shared: true };
         spec.incoming = false;
-        let mut machine = Machine::start(&spec, record, limits, cancel).await?;
-        machine.agent_hello(limits.boot, cancel).await?;
+        Ok(Draft { spec, ram, state })
+    }
+
+    /// What is to be booted.
+    pub fn spec(&self) -> &VmSpec {
+        &self.spec
+    }
+
+    /// Asks the booted VM for facts and layout, saves it and ends it.
+    ///
+    /// Errors: [`VmError`]; with [`VmError::State`] and [`VmError::Qmp`] a cold boot will do.
+    pub async fn save(
+        self,
+        machine: Machine,
+        limits: &Limits,
+        cancel: &CancellationToken,
+    ) -> Result<Template, VmError> {
+        let Draft { spec, ram, state } = self;
         let boot = machine.ready_after().unwrap_or_default();
         let (facts, topology) = ask(&machine, limits, cancel).await?;
         let begin = Instant::now();
@@ -67,6 +85,24 @@ impl Template {
             file.seal()?;
         }
         Ok(Template { spec, ram, state, facts, topology, boot, save, console })
+    }
+}
+
+impl Template {
+    /// Boots `spec`, waits for its agent, asks for facts and layout, saves it and ends it.
+    ///
+    /// `record` gets the console's log. The memory of `spec` is replaced. Errors: [`VmError`];
+    /// with [`VmError::State`] and [`VmError::Qmp`] the VM booted and a cold boot will do.
+    pub async fn make(
+        spec: &VmSpec,
+        record: &Path,
+        limits: &Limits,
+        cancel: &CancellationToken,
+    ) -> Result<Template, VmError> {
+        let draft = Draft::new(spec)?;
+        let mut machine = Machine::start(draft.spec(), record, limits, cancel).await?;
+        machine.agent_hello(limits.boot, cancel).await?;
+        draft.save(machine, limits, cancel).await
     }
 
     /// Starts a clone, lets it run, and shakes hands with it under a nonce of its own.

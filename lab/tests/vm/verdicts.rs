@@ -54,23 +54,6 @@ fn a_kernel_without_the_ring_fails_for_the_transport() {
 }
 
 #[test]
-fn a_dropped_reply_hangs_with_the_stack_of_the_task() {
-    let project = Project::new();
-    let serve = SERVE.trim_end().to_owned()
-        + "\nfault = { kind = \"drop-reply\", opcode = \"mkdir\", nth = 1 }\n";
-    let text = format!(
-        "summary = \"one reply is lost\"\nlimits = {{ step = \"3s\", call = \"1s\" }}\n{serve}\n{TREE}"
-    );
-    project.write("scenarios/correctness/drop.toml", &text);
-    let run = project.run(&["test", "--topology", "1x2"]);
-    assert_eq!(run.code, Some(1), "{}", run.all());
-    let cause = run.expect("HANG", Some("server"));
-    assert!(cause.contains("tree") && cause.contains("mkdir"), "{cause}");
-    let evidence = run.case()["evidence"].to_string();
-    assert!(evidence.contains("request_wait_answer"), "{evidence}");
-}
-
-#[test]
 fn a_panic_is_the_kernels_and_named_within_ten_seconds() {
     let project = Project::new();
     let steps = "[[step]]\ndo = \"sabotage\"\nwhat = \"panic\"\n";
@@ -142,46 +125,4 @@ fn a_cold_boot_gives_the_same_verdict() {
     let run = project.run(&["test", "--topology", "1x2", "--isolation", "boot"]);
     run.expect("PASS", None);
     assert_eq!(run.case()["isolation"], "boot");
-}
-
-#[test]
-fn a_stopped_agent_hangs_with_the_kernels_own_list_of_tasks() {
-    let project = Project::new();
-    let steps = "[[step]]\ndo = \"sabotage\"\nwhat = \"stop-agent\"\n";
-    let head = "limits = { step = \"2s\", call = \"1s\" }";
-    project.write("scenarios/correctness/stop.toml", &scenario(head, steps));
-    let run = project.run(&["test", "--topology", "1x2", "--vmcore"]);
-    assert_eq!(run.code, Some(1), "{}", run.all());
-    let cause = run.expect("HANG", Some("lab"));
-    assert!(cause.contains("lab-agent") && cause.contains("do_signal_stop"), "{cause}");
-    let asked: serde_json::Value = serde_json::from_str(&run.file("escalation.json")).unwrap();
-    let answers: Vec<(&str, bool)> = asked.as_array().unwrap().iter().map(answer).collect();
-    let wanted = [
-        ("agent", false),
-        ("sysrq-w", true),
-        ("sysrq-t", true),
-        ("sysrq-l", true),
-        ("vmcore", true),
-    ];
-    assert_eq!(answers, wanted, "{asked:#}");
-    let core = run.run_dir.join(run.case()["dir"].as_str().unwrap()).join("vmcore");
-    let mut magic = [0; 4];
-    std::io::Read::read_exact(&mut std::fs::File::open(core).unwrap(), &mut magic).unwrap();
-    assert_eq!(&magic, b"\x7fELF");
-}
-
-fn answer(asked: &serde_json::Value) -> (&str, bool) {
-    (asked["step"].as_str().unwrap(), asked["answered"].as_bool().unwrap())
-}
-
-#[test]
-fn backtraces_that_were_asked_for_are_no_faults() {
-    let project = Project::new();
-    let steps = "[[step]]\ndo = \"sabotage\"\nwhat = \"sleep\"\n";
-    let head = "limits = { step = \"1s\", call = \"500ms\" }";
-    project.write("scenarios/correctness/sleep.toml", &scenario(head, steps));
-    let run = project.run(&["test", "--topology", "1x2"]);
-    let cause = run.expect("HANG", Some("scenario"));
-    assert!(cause.contains("no task waits in the kernel"), "{cause}");
-    assert!(run.file("console.log").contains("sysrq: Show State"), "{}", run.all());
 }

@@ -3,13 +3,16 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use lab_proto::observe::{Diagnosis, TaskReport};
+use lab_proto::observe::{Diagnosis, RingReport, ServerSeen, TaskReport};
 
 use super::Case;
-use crate::report::{connections, tasks};
+use crate::report::{connections, rings, tasks};
 
 /// Most tasks in a diagnosis.
 const MAX_TASKS: usize = 256;
+
+/// Most io_uring instances in a diagnosis.
+const MAX_RINGS: usize = 64;
 
 /// Limit of the walk over /proc, guest time.
 const WALK_LIMIT: Duration = Duration::from_secs(5);
@@ -27,7 +30,23 @@ pub(crate) fn report(case: &Case) -> Diagnosis {
     let connections = bounded(connections::all, "fusectl", &mut gaps).unwrap_or_default();
     let (servers, silent) = case.stats(STATS_LIMIT);
     gaps.extend(silent);
-    Diagnosis { tasks, connections, servers, gaps }
+    let rings = bounded(all_rings, "io_uring", &mut gaps).unwrap_or_default();
+    Diagnosis { tasks, connections, servers, processes: processes(case), rings, gaps }
+}
+
+/// What is known of the servers without asking them.
+fn processes(case: &Case) -> Vec<ServerSeen> {
+    let seen = |server: std::sync::Arc<super::server::Server>| ServerSeen {
+        name: server.report.name.clone(),
+        pid: server.report.pid,
+        connection: server.report.connection,
+        queues: server.report.queues,
+    };
+    case.servers().into_iter().map(seen).collect()
+}
+
+fn all_rings() -> Vec<RingReport> {
+    tasks::pids().into_iter().flat_map(rings::of).take(MAX_RINGS).collect()
 }
 
 enum Seen {
@@ -114,7 +133,14 @@ mod tests {
 
     fn task(tid: u32, state: &str, stack: &[&str]) -> TaskReport {
         let stack = stack.iter().map(|s| (*s).to_owned()).collect();
-        TaskReport { tid, pid: tid, name: "t".into(), state: state.into(), stack }
+        TaskReport {
+            tid,
+            pid: tid,
+            name: "t".into(),
+            state: state.into(),
+            stack,
+            syscall: String::new(),
+        }
     }
 
     #[test]

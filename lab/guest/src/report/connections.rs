@@ -10,17 +10,26 @@ use super::read;
 
 const ROOT: &str = "/sys/fs/fuse/connections";
 
-/// Every connection with its `waiting`.
+/// Every connection with its counts.
 pub(crate) fn all() -> Vec<ConnectionReport> {
     read::numbered(ROOT, "")
         .into_iter()
-        .map(|connection| ConnectionReport { connection, waiting: waiting(connection) })
+        .map(|connection| ConnectionReport {
+            connection,
+            waiting: waiting(connection),
+            max_background: value(connection, "max_background"),
+            congestion_threshold: value(connection, "congestion_threshold"),
+        })
         .collect()
 }
 
 /// `waiting` of a connection, none when its directory is gone.
 pub(crate) fn waiting(connection: u32) -> Option<u64> {
-    read::value(format!("{ROOT}/{connection}/waiting"))
+    value(connection, "waiting")
+}
+
+fn value(connection: u32, file: &str) -> Option<u64> {
+    read::value(format!("{ROOT}/{connection}/{file}"))
 }
 
 /// Aborts a connection: writes to its `abort`, at most `limit`.

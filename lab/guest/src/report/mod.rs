@@ -5,5 +5,6 @@ pub(crate) mod connections;
 pub(crate) mod cpulist;
 pub(crate) mod facts;
 pub(crate) mod read;
+pub(crate) mod rings;
 pub(crate) mod tasks;
 pub(crate) mod topology;

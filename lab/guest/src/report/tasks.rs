@@ -72,7 +72,9 @@ pub(crate) fn report(pid: u32, tid: u32) -> Option<TaskReport> {
     {
         stack.push(wchan);
     }
-    Some(TaskReport { tid, pid, name: stat.name, state: stat.state.to_string(), stack })
+    let syscall = read::text(format!("/proc/{tid}/syscall")).unwrap_or_default();
+    let state = stat.state.to_string();
+    Some(TaskReport { tid, pid, name: stat.name, state, stack, syscall })
 }
 
 /// Whether a task waits in the kernel's FUSE code for an answer; a server that waits for

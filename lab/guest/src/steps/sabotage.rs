@@ -21,6 +21,11 @@ pub(super) fn run(what: Sabotage, context: &Context<'_>) -> Result<Observation, 
             // The stop may come later than this returns, and must come before an answer does.
             forever();
         }
+        Sabotage::StopServers => {
+            for server in context.case.servers() {
+                process::signal(server.report.pid, libc::SIGSTOP).map_err(agent)?;
+            }
+        }
         Sabotage::PowerOff => power::off(),
         Sabotage::GarbageFrames => context.link.garbage(&GARBAGE).map_err(agent)?,
         Sabotage::Sleep => forever(),

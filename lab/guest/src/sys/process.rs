@@ -75,6 +75,15 @@ pub(crate) fn signal_self(signal: i32) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Sends a signal to another process.
+pub(crate) fn signal(pid: u32, signal: i32) -> io::Result<()> {
+    // 0 and what is negative as i32 would name groups.
+    let Ok(pid @ 1..) = i32::try_from(pid) else { return Err(io::ErrorKind::InvalidInput.into()) };
+    // SAFETY: takes no pointers.
+    let result = unsafe { libc::kill(pid, signal) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Starts a program of the guest: the one place of this package that does.
 #[allow(clippy::disallowed_methods)] // the lint guards host programs; this runs in the guest
 pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
