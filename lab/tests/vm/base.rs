@@ -37,7 +37,7 @@ fn verdict_of(run: &Finished, kernel: &str) -> String {
 
 #[test]
 fn a_fault_of_both_is_known_and_neither_passes_nor_fails() {
-    let project = project(PANIC, "", "cmdline = [\"lab.other=1\"]\n");
+    let project = project(PANIC, "", "kernel-args = [\"lab.other=1\"]\n");
     let run = run(&project);
     assert_eq!(
         (verdict_of(&run, "old"), verdict_of(&run, "new")),
@@ -68,7 +68,7 @@ fn a_fault_of_both_is_known_and_neither_passes_nor_fails() {
 #[test]
 fn a_fault_of_one_alone_is_new_or_gone() {
     // A kernel that cannot mount what it is asked to has no fault; one that panics has.
-    let fault = "cmdline = [\"lab.unknown=1\", \"init=/none\", \"rdinit=/none\", \"root=none\"]\n";
+    let fault = "kernel-args = [\"lab.unknown=1\", \"init=/none\", \"rdinit=/none\", \"root=none\"]\n";
     let new = project(QUIET, "", fault);
     let run_new = run(&new);
     assert_eq!(verdict_of(&run_new, "new"), "KERNEL", "{}", run_new.all());
