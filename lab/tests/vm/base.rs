@@ -68,7 +68,8 @@ fn a_fault_of_both_is_known_and_neither_passes_nor_fails() {
 #[test]
 fn a_fault_of_one_alone_is_new_or_gone() {
     // A kernel that cannot mount what it is asked to has no fault; one that panics has.
-    let fault = "kernel-args = [\"lab.unknown=1\", \"init=/none\", \"rdinit=/none\", \"root=none\"]\n";
+    let fault =
+        "kernel-args = [\"lab.unknown=1\", \"init=/none\", \"rdinit=/none\", \"root=none\"]\n";
     let new = project(QUIET, "", fault);
     let run_new = run(&new);
     assert_eq!(verdict_of(&run_new, "new"), "KERNEL", "{}", run_new.all());
