@@ -187,6 +187,7 @@ async fn prepare_bench(cancel: CancellationToken) -> Bench {
     let env = |name: &str| std::env::var_os(name);
     let paths = Paths::find(env, found.root.as_deref(), Overrides::default()).unwrap();
     let selection = Selection {
+        base: None,
         kernels: vec!["stock".into()],
         topologies: vec!["2x2".into()],
         scenarios: vec!["correctness/tree".into()],

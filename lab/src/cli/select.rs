@@ -83,6 +83,7 @@ impl Select {
     pub(super) fn into_selection(self, fresh_seed: u64) -> Selection {
         Selection {
             kernels: named(self.kernel, "LAB_KERNEL"),
+            base: None,
             topologies: named(self.topology, "LAB_TOPOLOGY"),
             scenarios: named(self.scenario, "LAB_SCENARIO"),
             profile: self.profile.into(),

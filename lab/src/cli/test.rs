@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
+use lab::plan::Selection;
 use lab::run::options::TestOptions;
 
 use super::args::{Accel, FormatArg, IsolationArg};
@@ -17,6 +18,13 @@ use super::select::Select;
 pub(super) struct Test {
     #[command(flatten)]
     select: Select,
+
+    /// A kernel to compare with: the same cases run on it first.
+    ///
+    /// A case whose faults all show on the base, too, is KNOWN: it neither passes nor counts
+    /// against the kernel under test. What the base itself comes to does not count.
+    #[arg(long, env = "LAB_BASE", value_name = "NAME|PATH")]
+    base: Option<String>,
 
     /// How guest code is executed.
     #[arg(long, env = "LAB_ACCEL", value_enum, default_value_t = Accel::Auto)]
@@ -66,8 +74,12 @@ pub(super) struct Test {
 impl Test {
     /// The options. `ci` tells whether the run is part of CI.
     pub(super) fn into_options(self, fresh_seed: u64, ci: bool, argv: Vec<String>) -> TestOptions {
+        // A variable that is set to nothing names nothing.
+        let unset = std::env::var_os("LAB_BASE").is_some_and(|value| value.is_empty());
+        let base = self.base.filter(|base| !(unset && base.is_empty()));
+        let selection = Selection { base, ..self.select.into_selection(fresh_seed) };
         TestOptions {
-            selection: self.select.into_selection(fresh_seed),
+            selection,
             accel: self.accel.into(),
             isolation: self.isolation.into(),
             jobs: self.jobs,

@@ -1,24 +1,47 @@
 //! Faults of a kernel against those of its base.
 
+use serde::{Deserialize, Serialize};
+
 use super::fault::Fault;
+
+/// What is kept of a fault to compare it with those of another kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// Title of the fault.
+    pub title: String,
+    /// Fingerprint of the fault.
+    pub fingerprint: String,
+    /// Whether it is a consequence of another fault of the same log.
+    pub follows: bool,
+}
+
+impl From<&Fault> for Mark {
+    fn from(fault: &Fault) -> Mark {
+        Mark {
+            title: fault.title.clone(),
+            fingerprint: fault.fingerprint.clone(),
+            follows: fault.follows.is_some(),
+        }
+    }
+}
 
 /// What two lists of faults have in common; each fault once, in the order of its list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Comparison<'a> {
     /// In both, as seen in the new list.
-    pub known: Vec<&'a Fault>,
+    pub known: Vec<&'a Mark>,
     /// Only in the new list.
-    pub new: Vec<&'a Fault>,
+    pub new: Vec<&'a Mark>,
     /// Only in the base list.
-    pub gone: Vec<&'a Fault>,
+    pub gone: Vec<&'a Mark>,
 }
 
 /// Compares by fingerprint; where a report was torn or mixed with another, by the functions that
 /// are left of it. Consequences of other faults are left out: whether they show
 /// depends on how long the kernel lived.
-pub fn compare<'a>(base: &'a [Fault], new: &'a [Fault]) -> Comparison<'a> {
+pub fn compare<'a>(base: &'a [Mark], new: &'a [Mark]) -> Comparison<'a> {
     let (base, new) = (causes(base), causes(new));
-    let has = |list: &[&Fault], fault: &Fault| {
+    let has = |list: &[&Mark], fault: &Mark| {
         list.iter().any(|other| alike(&other.fingerprint, &fault.fingerprint))
     };
     let gone = base.iter().copied().filter(|fault| !has(&new, fault)).collect();
@@ -32,9 +55,9 @@ fn alike(a: &str, b: &str) -> bool {
     long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with(" < "))
 }
 
-fn causes(faults: &[Fault]) -> Vec<&Fault> {
-    let mut causes: Vec<&Fault> = Vec::new();
-    for fault in faults.iter().filter(|fault| fault.follows.is_none()) {
+fn causes(faults: &[Mark]) -> Vec<&Mark> {
+    let mut causes: Vec<&Mark> = Vec::new();
+    for fault in faults.iter().filter(|fault| !fault.follows) {
         if causes.iter().all(|seen| seen.fingerprint != fault.fingerprint) {
             causes.push(fault);
         }
@@ -44,8 +67,11 @@ fn causes(faults: &[Fault]) -> Vec<&Fault> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scan;
     use super::*;
+
+    fn scan(log: &[u8]) -> Vec<Mark> {
+        super::super::scan(log).iter().map(Mark::from).collect()
+    }
 
     fn warning(function: &str, line: u32) -> String {
         format!(
@@ -55,7 +81,7 @@ mod tests {
         )
     }
 
-    fn titles(faults: &[&Fault]) -> Vec<String> {
+    fn titles(faults: &[&Mark]) -> Vec<String> {
         faults.iter().map(|f| f.title.clone()).collect()
     }
 
@@ -88,7 +114,7 @@ mod tests {
         let panic = "[    1.000000] Kernel panic - not syncing: Fatal exception\n";
         let base = scan(oops.as_bytes());
         let new = scan(format!("{oops}{panic}").as_bytes());
-        assert_eq!((new.len(), new[1].follows), (2, Some(0)));
+        assert_eq!((new.len(), new[1].follows), (2, true));
         let seen = compare(&base, &new);
         assert_eq!((seen.known.len(), seen.new.len(), seen.gone.len()), (1, 0, 0));
     }

@@ -15,7 +15,7 @@ mod title;
 #[cfg(test)]
 mod corpus_tests;
 
-pub use compare::{Comparison, compare};
+pub use compare::{Comparison, Mark, compare};
 pub use fault::{Fault, MAX_FAULTS};
 pub use rule::{Kind, Rule, Stage};
 pub use rules::rules;

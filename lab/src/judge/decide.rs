@@ -24,7 +24,19 @@ use crate::detect::Fault;
 /// Splats that the scenario allows are told and do not count. A console that was not kept whole
 /// turns a pass into no result: what was lost may have been a splat.
 pub fn judge(evidence: &Evidence<'_>) -> Judgement {
-    let declared = allowed::sort(evidence);
+    whole(evidence, allowed::sort(evidence))
+}
+
+/// Judges the case as if the kernel had said nothing: what else is wrong with it.
+pub(super) fn without_faults(evidence: &Evidence<'_>) -> Judgement {
+    let mut declared = allowed::sort(evidence);
+    for fault in std::mem::take(&mut declared.undeclared) {
+        declared.taint_bits |= fault.kind.taint_bits();
+    }
+    whole(evidence, declared)
+}
+
+fn whole(evidence: &Evidence<'_>, declared: Declared<'_>) -> Judgement {
     let mut judgement = decide(evidence, &declared);
     if *evidence.end != CaseEnd::Cancelled {
         let findings = declared.expired.iter().cloned().chain(not_kept(evidence));

@@ -48,7 +48,7 @@ pub fn exit_code(outcome: &Outcome, verdicts: &[Verdict]) -> u8 {
         FAILED
     } else if outcome.lab_failed || infra() {
         LAB
-    } else if verdicts.iter().all(|v| matches!(v, Verdict::Skip { .. })) {
+    } else if verdicts.iter().all(|v| matches!(v, Verdict::Skip { .. } | Verdict::Known)) {
         NOTHING
     } else {
         PASSED
@@ -80,6 +80,7 @@ mod tests {
             (Verdict::New, 0, 1),
             (flaky, 0, 1),
             (skip, 4, 4),
+            (Verdict::Known, 4, 4),
             (Verdict::Infra, 3, 3),
         ] {
             assert_eq!(code(lax, std::slice::from_ref(&verdict)), wanted, "{verdict}");
@@ -99,6 +100,7 @@ mod tests {
         assert_eq!(code(lax, &all[..2]), 3);
         assert_eq!(code(Outcome { lab_failed: true, ..lax }, &[]), 3);
         assert_eq!(code(lax, &[]), 4);
+        assert_eq!(code(lax, &[Verdict::Pass, Verdict::Known]), 0);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Observations to verdicts, and snapshots; pure but for `store`.
 
 mod allowed;
+mod base;
 mod completed;
 mod decide;
 pub mod dump;
@@ -29,5 +30,6 @@ mod tests;
 #[cfg(test)]
 mod tests_completed;
 
+pub use base::{BaseCase, Compared, Said, against, ran_on_base, said};
 pub use decide::judge;
 pub use evidence::{CaseEnd, Evidence, Judgement};

@@ -14,6 +14,8 @@ pub enum Verdict {
     Fail,
     /// The kernel printed a splat, panicked or got tainted.
     Kernel,
+    /// All that the kernel said is known on the base: neither a pass nor this kernel's failure.
+    Known,
     /// Something did not return within its limit.
     Hang,
     /// Slower than the margin allows.
@@ -47,6 +49,7 @@ impl Verdict {
             Verdict::Pass => "PASS",
             Verdict::Fail => "FAIL",
             Verdict::Kernel => "KERNEL",
+            Verdict::Known => "KNOWN",
             Verdict::Hang => "HANG",
             Verdict::PerfReg => "PERF-REG",
             Verdict::PerfImp => "PERF-IMP",
@@ -65,6 +68,7 @@ impl Verdict {
             "PASS" => Verdict::Pass,
             "FAIL" => Verdict::Fail,
             "KERNEL" => Verdict::Kernel,
+            "KNOWN" => Verdict::Known,
             "HANG" => Verdict::Hang,
             "PERF-REG" => Verdict::PerfReg,
             "PERF-IMP" => Verdict::PerfImp,
@@ -85,7 +89,7 @@ impl Verdict {
         match self {
             Verdict::Pass | Verdict::PerfImp | Verdict::Undecided => Tally::Passed,
             Verdict::Flaky { .. } | Verdict::New if !strict => Tally::Passed,
-            Verdict::Skip { .. } => Tally::Skipped,
+            Verdict::Skip { .. } | Verdict::Known => Tally::Skipped,
             _ => Tally::Failed,
         }
     }
@@ -122,7 +126,7 @@ pub enum Tally {
     Passed,
     /// Counts as failed.
     Failed,
-    /// Was not run.
+    /// Was not run, or shows nothing beyond what the base does.
     Skipped,
 }
 

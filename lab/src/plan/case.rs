@@ -20,9 +20,16 @@ pub struct Case {
     pub scenario: Arc<Scenario>,
     /// Seed of every random choice of the case.
     pub seed: u64,
+    /// It runs on the base kernel, only to be compared with.
+    pub base: bool,
 }
 
 impl Case {
+    /// Topology, scenario and repeat: what the same case has in common on all kernels.
+    pub fn place(&self) -> &str {
+        self.id.get(self.kernel.len() + 1..).unwrap_or(&self.id)
+    }
+
     /// Id without the repeat.
     pub fn base_id(&self) -> &str {
         self.id.split('#').next().unwrap_or(&self.id)

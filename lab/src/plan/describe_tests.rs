@@ -8,6 +8,7 @@ use crate::plan::{Selection, describe, plan};
 #[test]
 fn a_case_is_shown_with_every_default() {
     let selection = Selection {
+        base: None,
         kernels: Vec::new(),
         topologies: vec!["4x2".into()],
         scenarios: vec!["placement/each-cpu".into()],

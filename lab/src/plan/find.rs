@@ -33,6 +33,7 @@ fn selection(id: &str, kernel: Option<&str>, seed: u64) -> Option<Selection> {
     let mut parts = base.splitn(3, '/');
     let (name, topology, scenario) = (parts.next()?, parts.next()?, parts.next()?);
     (1..=MAX_REPEAT).contains(&repeat).then(|| Selection {
+        base: None,
         kernels: vec![kernel.unwrap_or(name).into()],
         topologies: vec![topology.into()],
         scenarios: vec![scenario.into()],

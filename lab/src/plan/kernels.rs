@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::select::Selection;
 use crate::config::kernel::{KernelEntry, KernelSource};
 use crate::config::load::Project;
 use crate::config::nearest::suggestion;
@@ -56,6 +57,36 @@ fn from_path(text: &str, project: &Project, earlier: &[Arc<KernelEntry>]) -> Ker
         cmdline: Vec::new(),
         queue_policy: None,
     }
+}
+
+/// The kernel to compare with, which must be none of those under test.
+pub(super) fn base(
+    project: &Project,
+    selection: &Selection,
+    tested: &[Arc<KernelEntry>],
+    problems: &mut Vec<String>,
+) -> Option<Arc<KernelEntry>> {
+    let text = selection.base.as_ref()?;
+    let mut given = selection.kernels.clone();
+    if given.is_empty() {
+        given.push(DEFAULT.into());
+    }
+    given.push(text.clone());
+    let mut all = Vec::new();
+    let with_base = resolve(project, &given, &mut all);
+    if all.len() > problems.len() {
+        problems.extend(all.pop());
+        return None;
+    }
+    let base = with_base.get(tested.len()).cloned();
+    let same = |b: &Arc<KernelEntry>| {
+        tested.iter().any(|t| t.source == b.source && t.cmdline == b.cmdline)
+    };
+    if base.as_ref().is_none_or(same) {
+        problems.push(format!("the base `{text}` is a kernel under test, too; name another one"));
+        return None;
+    }
+    base
 }
 
 /// The last part of a path that says something, in the form of a name.

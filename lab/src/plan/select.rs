@@ -1,6 +1,6 @@
 //! What was asked for to cases, in a stable order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use globset::{GlobBuilder, GlobMatcher};
@@ -28,6 +28,8 @@ const QUICK_TOPOLOGIES: [&str; 2] = ["1x2", "2x2"];
 pub struct Selection {
     /// Names of `kernels/` or paths; none means `stock`.
     pub kernels: Vec<String>,
+    /// Name or path of the kernel to compare with.
+    pub base: Option<String>,
     /// Globs over topology names; none means `1x2` and `2x2` in the quick profile, else all.
     pub topologies: Vec<String>,
     /// Globs over scenario names; none means all of the profile. A name without wildcards is
@@ -69,12 +71,15 @@ impl std::str::FromStr for Shard {
 pub struct Plan {
     /// Kernels by the name in [`Case::kernel`].
     pub kernels: BTreeMap<String, Arc<KernelEntry>>,
+    /// Name of the base kernel, which is one of them.
+    pub base: Option<String>,
     /// Cases in the order in which they run.
     pub cases: Vec<Case>,
 }
 
 /// Makes the plan. Cases are ordered by kernel as given, topology name, image and kernel
 /// arguments (cases that can share a template VM follow each other), scenario name, repeat.
+/// Those of the base come first: what they said must be known when the others are judged.
 ///
 /// # Errors
 ///
@@ -82,6 +87,7 @@ pub struct Plan {
 pub fn plan(project: &Project, selection: &Selection) -> Result<Plan, PlanError> {
     let mut problems = Vec::new();
     let kernels = kernels::resolve(project, &selection.kernels, &mut problems);
+    let base = kernels::base(project, selection, &kernels, &mut problems);
     let topologies = topologies(project, selection, &mut problems);
     let scenarios = scenarios(project, selection, &mut problems);
     if !(1..=MAX_REPEAT).contains(&selection.repeat) {
@@ -89,7 +95,7 @@ pub fn plan(project: &Project, selection: &Selection) -> Result<Plan, PlanError>
     }
     let count = [topologies.len(), scenarios.len(), selection.repeat as usize]
         .iter()
-        .fold(kernels.len(), |product, n| product.saturating_mul(*n));
+        .fold(kernels.len() + usize::from(base.is_some()), |product, n| product.saturating_mul(*n));
     if count > MAX_CASES {
         problems.push(format!("{count} cases are more than the bound of {MAX_CASES}"));
     }
@@ -104,8 +110,24 @@ pub fn plan(project: &Project, selection: &Selection) -> Result<Plan, PlanError>
             }
         }
     }
-    let kernels = kernels.into_iter().map(|k| (k.name.clone(), k)).collect();
-    Ok(Plan { kernels, cases })
+    let base_name = base.as_ref().map(|b| b.name.clone());
+    if let Some(base) = &base {
+        let mut on_base = Vec::new();
+        // A shard has the base case of each of its cases, whatever shard its own name is in.
+        let whole = Selection { shard: None, ..selection.clone() };
+        for topology in &topologies {
+            for scenario in &scenarios {
+                push_repeats(&mut on_base, &whole, base, topology, scenario);
+            }
+        }
+        let places: BTreeSet<&str> = cases.iter().map(Case::place).collect();
+        on_base.retain(|case| places.contains(case.place()));
+        on_base.iter_mut().for_each(|case| case.base = true);
+        on_base.append(&mut cases);
+        cases = on_base;
+    }
+    let kernels = kernels.into_iter().chain(base).map(|k| (k.name.clone(), k)).collect();
+    Ok(Plan { kernels, base: base_name, cases })
 }
 
 fn push_repeats(
@@ -125,6 +147,7 @@ fn push_repeats(
                 scenario: Arc::clone(scenario),
                 seed: case_seed(selection.seed, &id),
                 id,
+                base: false,
             });
         }
     }

@@ -13,6 +13,7 @@ fn project() -> Project {
 
 fn selection() -> Selection {
     Selection {
+        base: None,
         kernels: Vec::new(),
         topologies: Vec::new(),
         scenarios: Vec::new(),
@@ -108,6 +109,7 @@ fn repeats_are_told_apart() {
 #[test]
 fn everything_that_matches_nothing_is_named_at_once() {
     let chosen = Selection {
+        base: None,
         kernels: vec!["stok".into()],
         topologies: vec!["2x3".into(), "[".into()],
         scenarios: vec!["teardown/abrt".into(), "teardown/*".into()],

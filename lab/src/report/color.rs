@@ -39,7 +39,9 @@ pub(super) fn verdict(verdict: &Verdict) -> Style {
         Verdict::Fail | Verdict::Kernel | Verdict::Hang | Verdict::PerfReg => AnsiColor::Red,
         Verdict::Infra => AnsiColor::Magenta,
         Verdict::Skip { .. } => AnsiColor::Blue,
-        Verdict::Undecided | Verdict::Flaky { .. } | Verdict::New => AnsiColor::Yellow,
+        Verdict::Undecided | Verdict::Flaky { .. } | Verdict::New | Verdict::Known => {
+            AnsiColor::Yellow
+        }
     };
     color.on_default().bold()
 }

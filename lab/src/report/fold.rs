@@ -18,6 +18,10 @@ pub struct CaseState {
     pub scenario: String,
     /// Seed.
     pub seed: u64,
+    /// It runs on the base and does not count.
+    pub base: bool,
+    /// How its faults compare with the base, in one line; empty when there is nothing to tell.
+    pub compared: String,
     /// Whether it was begun.
     pub started: bool,
     /// The step it is in, or was in when the record ends.
@@ -98,12 +102,16 @@ impl RunFold {
                 (self.seed, self.planned, self.strict) = (*seed, *planned, *strict);
                 self.argv = argv.clone();
             }
-            Event::CasePlanned { case, kernel, topology, scenario, seed } => {
+            Event::CasePlanned { case, kernel, topology, scenario, seed, base } => {
                 let state = self.case_mut(case);
                 state.kernel.clone_from(kernel);
                 state.topology.clone_from(topology);
                 state.scenario.clone_from(scenario);
                 state.seed = *seed;
+                state.base = *base;
+            }
+            Event::CaseCompared { case, .. } => {
+                self.case_mut(case).compared = compared(&record.event);
             }
             Event::CaseStarted { case, dir, .. } => {
                 let state = self.case_mut(case);
@@ -119,7 +127,10 @@ impl RunFold {
                 self.exit_code = Some(*exit_code);
                 self.duration_ms = Some(*duration_ms);
             }
-            Event::KernelReady { .. } | Event::VmReady { .. } | Event::Note { .. } => {}
+            Event::KernelReady { .. }
+            | Event::VmReady { .. }
+            | Event::CaseFaults { .. }
+            | Event::Note { .. } => {}
         }
     }
 
@@ -189,16 +200,25 @@ impl RunFold {
     /// that did not finish, and a NEW or FLAKY also where it does not fail the run.
     pub fn to_look_at(&self) -> impl Iterator<Item = &CaseState> {
         self.cases.iter().filter(|c| match &c.end {
-            Some(end) => end.verdict.tally(true) == Tally::Failed,
+            Some(end) => end.verdict == Verdict::Known || end.verdict.tally(true) == Tally::Failed,
             None => c.started,
         })
     }
 
     /// The counts. A case that was begun counts as failed until it proved otherwise, one that
-    /// was not begun as skipped.
+    /// was not begun as skipped. Cases on the base are not among them.
     pub fn counts(&self) -> Counts {
+        self.count(false)
+    }
+
+    /// The counts of the cases on the base; none when there are no such cases.
+    pub fn base_counts(&self) -> Option<Counts> {
+        self.cases.iter().any(|case| case.base).then(|| self.count(true))
+    }
+
+    fn count(&self, base: bool) -> Counts {
         let mut counts = Counts::default();
-        for case in &self.cases {
+        for case in self.cases.iter().filter(|case| case.base == base) {
             let tally = match &case.end {
                 Some(end) => end.verdict.tally(self.strict),
                 None if case.started => Tally::Failed,
@@ -212,6 +232,22 @@ impl RunFold {
         }
         counts
     }
+}
+
+/// What a comparison says, in one line.
+fn compared(event: &Event) -> String {
+    let Event::CaseCompared { base, base_verdict, comparable, known, new, gone, .. } = event else {
+        return String::new();
+    };
+    if !comparable {
+        let why = base_verdict.as_deref().unwrap_or("no end");
+        return format!("not compared, nothing is excused: {base} came to {why}");
+    }
+    let told = |what: &str, titles: &[String]| {
+        (!titles.is_empty()).then(|| format!("{what}: {}", titles.join(", ")))
+    };
+    let parts = [told("new", new), told("known on base", known), told("gone", gone)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

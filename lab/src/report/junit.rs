@@ -59,7 +59,11 @@ fn render(fold: &RunFold) -> Report {
 
 fn test_case(case: &CaseState, suite: &str, strict: bool) -> TestCase {
     let status = match &case.end {
+        Some(end) if case.base && end.verdict.tally(strict) == Tally::Failed => {
+            skipped(&format!("base, does not count: {} {}", end.verdict, end.cause))
+        }
         Some(end) => ended(end, strict),
+        None if case.base => skipped("base, not finished"),
         None if case.started => failure(NonSuccessKind::Error, "NOT-FINISHED", "not finished", &[]),
         None => skipped("not started"),
     };
@@ -67,7 +71,16 @@ fn test_case(case: &CaseState, suite: &str, strict: bool) -> TestCase {
     test.set_classname(suite);
     test.set_time(Duration::from_millis(case.end.as_ref().map_or(0, |e| e.duration_ms)));
     if let Some(dir) = &case.dir {
-        test.set_system_out(format!("directory {}, seed {}", clip(dir, MAX_LINE), case.seed));
+        test.set_system_out(format!(
+            "directory {}, seed {}{}",
+            clip(dir, MAX_LINE),
+            case.seed,
+            if case.compared.is_empty() {
+                String::new()
+            } else {
+                format!("\nbase: {}", clip(&case.compared, MAX_LINE))
+            }
+        ));
     }
     test
 }
@@ -76,6 +89,7 @@ fn ended(end: &CaseEnd, strict: bool) -> TestCaseStatus {
     let word = end.verdict.word();
     match (&end.verdict, end.verdict.tally(strict)) {
         (Verdict::Skip { reason }, _) => skipped(reason),
+        (Verdict::Known, _) => skipped(&end.cause),
         (_, Tally::Passed) => TestCaseStatus::success(),
         (Verdict::Infra, _) => failure(NonSuccessKind::Error, word, &end.cause, &end.evidence),
         _ => failure(NonSuccessKind::Failure, word, &end.cause, &end.evidence),

@@ -101,9 +101,11 @@ fn outcome(case: &CaseState, strict: bool) -> Outcome {
         Some(end) => match end.verdict.tally(strict) {
             Tally::Passed => Outcome::Ok,
             Tally::Skipped => Outcome::Skip,
+            // A failure of the base is none of the kernel under test.
+            Tally::Failed if case.base => Outcome::Skip,
             Tally::Failed => Outcome::NotOk,
         },
-        None if case.started => Outcome::NotOk,
+        None if case.started && !case.base => Outcome::NotOk,
         None => Outcome::Skip,
     }
 }
@@ -112,6 +114,9 @@ fn outcome(case: &CaseState, strict: bool) -> Outcome {
 fn case_lines(index: usize, case: &CaseState, outcome: Outcome) -> Vec<String> {
     let mut lines = Vec::new();
     let mut reason = None;
+    if !case.compared.is_empty() {
+        lines.push(format!("base: {}", case.compared));
+    }
     match &case.end {
         Some(end) => {
             if let Verdict::Skip { reason: why } = &end.verdict {
@@ -120,6 +125,11 @@ fn case_lines(index: usize, case: &CaseState, outcome: Outcome) -> Vec<String> {
                 let owner = end.owner.map(|o| format!(" ({})", o.name())).unwrap_or_default();
                 lines.push(format!("{}{owner}: {}", end.verdict, end.cause));
                 lines.extend(end.evidence.iter().cloned());
+                if end.verdict == Verdict::Known {
+                    reason = Some(end.cause.as_str());
+                } else if case.base {
+                    reason = Some("base, does not count");
+                }
             }
         }
         None if case.started => lines.push("not finished".into()),

@@ -70,13 +70,19 @@ impl Terminal {
             _ => &end.cause,
         };
         let word = paint(&format!("{text:>9}"), color::verdict(&end.verdict), self.options.color);
+        let base = if case.base { " [base]" } else { "" };
+        let cause = if case.compared.is_empty() {
+            clip(cause, MAX_LINE)
+        } else {
+            format!("{} ({})", clip(cause, MAX_LINE), clip(&case.compared, MAX_LINE))
+        };
         let line = format!(
-            "{word} {:>8}  ({}/{}) {}  {}",
+            "{word} {:>8}  ({}/{}) {}{base}  {}",
             seconds(end.duration_ms),
             self.fold.finished(),
             self.fold.planned,
             clip(&case.case, MAX_LINE),
-            clip(cause, MAX_LINE)
+            cause.trim()
         );
         Some(line.trim_end().to_string())
     }
@@ -100,7 +106,14 @@ impl Terminal {
                 [].as_slice(),
             ),
         };
-        let mut lines = vec![String::new(), format!("{word} {id}"), format!("  cause: {cause}")];
+        let mut lines = vec![
+            String::new(),
+            format!("{word} {id}{}", if case.base { " [base, does not count]" } else { "" }),
+            format!("  cause: {cause}"),
+        ];
+        if !case.compared.is_empty() {
+            lines.push(format!("  base: {}", clip(&case.compared, MAX_LINE)));
+        }
         lines.extend(
             evidence.iter().take(MAX_EVIDENCE).map(|l| format!("  | {}", clip(l, MAX_LINE))),
         );
@@ -150,6 +163,16 @@ impl Terminal {
             let dir = self.options.run_dir.display().to_string();
             lines.push(format!("run: {}  seed: {}", clip(&dir, 4096), self.fold.seed));
         }
+        let known = self.fold.cases.iter().filter(|c| is_known(c)).count();
+        if known > 0 {
+            lines.push(format!("{known} KNOWN on base, counted as skipped: not passed"));
+        }
+        if let Some(base) = self.fold.base_counts() {
+            lines.push(format!(
+                "base, not counted: {} passed, {} failed, {} skipped",
+                base.passed, base.failed, base.skipped
+            ));
+        }
         let counts = self.fold.counts();
         lines.push(format!(
             "{} passed, {} failed, {} skipped",
@@ -161,6 +184,10 @@ impl Terminal {
 
 fn is_new(case: &CaseState) -> bool {
     case.end.as_ref().is_some_and(|end| end.verdict == Verdict::New)
+}
+
+fn is_known(case: &CaseState) -> bool {
+    !case.base && case.end.as_ref().is_some_and(|end| end.verdict == Verdict::Known)
 }
 
 /// What is known of a case without an end.

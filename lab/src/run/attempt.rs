@@ -13,7 +13,7 @@ use super::resolved::scenario_json;
 use super::session::{Seen, Session, millis};
 use super::source::{self, Source};
 use crate::host::slots::SlotError;
-use crate::judge::{CaseEnd, Evidence, Judgement, snapshot, store};
+use crate::judge::{CaseEnd, Evidence, Judgement, Said, against, ran_on_base, snapshot, store};
 
 use crate::kernel::Kernel;
 use crate::plan::Case;
@@ -125,7 +125,7 @@ impl Attempt<'_> {
         {
             write_json(&dir.diagnosis(), diagnosis)?;
         }
-        let judgement = crate::judge::judge(&Evidence {
+        let evidence = Evidence {
             scenario: &self.case.scenario,
             queue_policy: self.policy(),
             topology: &self.case.topology,
@@ -142,11 +142,46 @@ impl Attempt<'_> {
             topology_mismatch: seen.topology_mismatch.as_deref(),
             snapshots: &snapshots,
             strict: self.context.strict,
-        });
+        };
+        let judgement =
+            self.compare(crate::judge::judge(&evidence), &crate::judge::said(&evidence))?;
         if !self.context.strict {
             let mut pending = judgement.snapshot_new.iter();
             pending.try_for_each(|new| store::write_pending(&self.context.snapshots, new))?;
         }
+        Ok(judgement)
+    }
+
+    /// Records what the kernel said, and holds the attempt against the base where there is one.
+    fn compare(&self, judgement: Judgement, said: &Said) -> io::Result<Judgement> {
+        let context = self.context;
+        if !said.faults.is_empty() {
+            context.tell(Event::CaseFaults {
+                case: self.case.id.clone(),
+                attempt: self.number,
+                faults: said.faults.clone(),
+                ending: said.ending.clone(),
+            })?;
+        }
+        let (Some(name), Some(base)) = (&context.bases.name, context.bases.get(self.case.place()))
+        else {
+            return Ok(judgement);
+        };
+        if self.case.base {
+            return Ok(judgement);
+        }
+        let (judgement, compared) = against(judgement, said, &base);
+        context.log.emit(Event::CaseCompared {
+            case: self.case.id.clone(),
+            attempt: self.number,
+            base: format!("{name}/{}", self.case.place()),
+            base_verdict: base.verdict.as_ref().map(ToString::to_string),
+            comparable: ran_on_base(&base),
+            known: compared.known,
+            new: compared.new,
+            gone: compared.gone,
+            excused: compared.excused,
+        })?;
         Ok(judgement)
     }
 

@@ -1,5 +1,6 @@
 //! What every attempt of a run shares.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use super::bases::Bases;
 use super::events::Event;
 use super::log::EventLog;
 use super::options::Isolation;
@@ -43,6 +45,8 @@ pub(super) struct Context {
     pub(super) next_dir: AtomicU32,
     /// Whether a hang leaves a vmcore.
     pub(super) vmcore: bool,
+    /// What the base came to.
+    pub(super) bases: Bases,
     /// Fires when the user interrupts.
     pub(super) cancel: CancellationToken,
 }
@@ -54,6 +58,12 @@ const SLOT_LIMIT: Duration = Duration::from_secs(3600);
 const VM_OVERHEAD: u64 = 256 << 20;
 
 impl Context {
+    /// Records an event that tells of the base, too.
+    pub(super) fn tell(&self, event: Event) -> io::Result<()> {
+        self.bases.on(&event);
+        self.log.emit(event)
+    }
+
     /// Waits until a VM of this layout may run. Says in the record when that takes long.
     pub(super) async fn slot(&self, topology: &Topology) -> Result<Slot, SlotError> {
         let bytes = topology.memory_bytes().saturating_add(VM_OVERHEAD);

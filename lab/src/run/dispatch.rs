@@ -15,7 +15,7 @@ use super::events::Event;
 use super::source::{self, Key, Source};
 use crate::config::scenario::ImageKind;
 use crate::judge::Judgement;
-use crate::judge::verdict::{Tally, Verdict};
+use crate::judge::verdict::{Owner, Tally, Verdict};
 use crate::kernel::Kernel;
 use crate::plan::{Case, skip_reason};
 
@@ -30,7 +30,13 @@ pub(super) struct Work {
 }
 
 /// Verdicts by case, in the order in which they came.
-pub(super) type Verdicts = Vec<Verdict>;
+#[derive(Debug, Default)]
+pub(super) struct Verdicts {
+    /// Of the kernels under test.
+    pub(super) tested: Vec<Verdict>,
+    /// Of the base, which do not count.
+    pub(super) base: Vec<Verdict>,
+}
 
 /// A case with what it needs.
 #[derive(Clone)]
@@ -46,11 +52,29 @@ type CaseEnd = io::Result<Option<Verdict>>;
 
 /// Runs everything, or what an interrupt leaves time for. Errors: the record cannot be written.
 pub(super) async fn run(context: &Arc<Context>, work: Work) -> io::Result<Verdicts> {
+    let mut all = Verdicts::default();
+    let (base, tested): (Vec<&Case>, Vec<&Case>) = work.cases.iter().partition(|case| case.base);
+    // What the base came to must be known before anything is held against it. Its failures
+    // stop nothing.
+    all.base = part(context, &work, &base, false).await?;
+    all.tested = part(context, &work, &tested, work.fail_fast).await?;
+    Ok(all)
+}
+
+async fn part(
+    context: &Arc<Context>,
+    work: &Work,
+    cases: &[&Case],
+    fail_fast: bool,
+) -> io::Result<Vec<Verdict>> {
     let stop = Arc::new(AtomicBool::new(false));
     let mut verdicts = Vec::new();
     let mut runnable = Vec::new();
-    for case in &work.cases {
-        match ready(context, &work, case) {
+    if context.cancel.is_cancelled() {
+        return Ok(verdicts);
+    }
+    for case in cases {
+        match ready(context, work, case) {
             Ok(ready) => runnable.push(ready),
             Err(reason) => verdicts.push(skip(context, case, reason)?),
         }
@@ -60,7 +84,7 @@ pub(super) async fn run(context: &Arc<Context>, work: Work) -> io::Result<Verdic
             break;
         }
         let source = Arc::new(prepare(context, group, index).await);
-        run_group(context, &work, group, source, &stop, &mut verdicts).await?;
+        run_group(context, work, fail_fast, group, source, &stop, &mut verdicts).await?;
     }
     Ok(verdicts)
 }
@@ -97,10 +121,11 @@ async fn prepare(context: &Arc<Context>, group: &[Ready], index: usize) -> Sourc
 async fn run_group(
     context: &Arc<Context>,
     work: &Work,
+    fail_fast: bool,
     group: &[Ready],
     source: Arc<Source>,
     stop: &Arc<AtomicBool>,
-    verdicts: &mut Verdicts,
+    verdicts: &mut Vec<Verdict>,
 ) -> io::Result<()> {
     let places = Arc::new(Semaphore::new(work.jobs.max(1)));
     let mut running = JoinSet::new();
@@ -112,7 +137,7 @@ async fn run_group(
         }
         let (context, ready) = (Arc::clone(context), ready.clone());
         let (source, stop) = (Arc::clone(&source), Arc::clone(stop));
-        let (retries, fail_fast) = (work.retries, work.fail_fast);
+        let retries = work.retries;
         running.spawn(async move {
             let _place = place;
             let end = run_case(&context, &ready, &source, retries).await;
@@ -146,7 +171,8 @@ async fn run_case(context: &Arc<Context>, ready: &Ready, source: &Source, retrie
         };
         let Some(done) = attempt().run().await? else { return Ok(None) };
         let failed = done.judgement.verdict.tally(context.strict) == Tally::Failed;
-        passed += u32::from(!failed);
+        // KNOWN is no failure, and no pass that could make one FLAKY.
+        passed += u32::from(done.judgement.verdict.tally(context.strict) == Tally::Passed);
         if failed && number <= retries {
             first_failure.get_or_insert(done.judgement);
             number += 1;
@@ -154,7 +180,7 @@ async fn run_case(context: &Arc<Context>, ready: &Ready, source: &Source, retrie
         }
         let judgement = conclude(&done, first_failure, passed, number);
         let event = attempt().finished(&done, &judgement);
-        context.log.emit(event)?;
+        context.tell(event)?;
         return Ok(Some(judgement.verdict));
     }
 }
@@ -171,15 +197,18 @@ fn conclude(done: &Done, first: Option<Judgement>, passed: u32, attempts: u32) -
 }
 
 fn skip(context: &Context, case: &Case, reason: String) -> io::Result<Verdict> {
-    let verdict = Verdict::Skip { reason: reason.clone() };
-    context.log.emit(Event::CaseFinished {
+    let lost = if case.base { None } else { context.bases.lost(case.place(), &reason) };
+    let owner = lost.is_some().then_some(Owner::Kernel);
+    let (verdict, cause) =
+        lost.unwrap_or_else(|| (Verdict::Skip { reason: reason.clone() }, reason));
+    context.tell(Event::CaseFinished {
         case: case.id.clone(),
         kernel: case.kernel.clone(),
         topology: case.topology.name.clone(),
         scenario: case.scenario.name.clone(),
         verdict: verdict.clone(),
-        owner: None,
-        cause: reason,
+        owner,
+        cause,
         evidence: Vec::new(),
         duration_ms: 0,
         attempts: 0,

@@ -17,7 +17,8 @@ pub fn dry_run(host: &Host<'_>, plan: &Plan) -> Vec<String> {
     let mut lines = Vec::new();
     let mut last = Vec::new();
     for case in &plan.cases {
-        lines.push(format!("{}  seed {}", case.id, case.seed));
+        let base = if case.base { "  [base]" } else { "" };
+        lines.push(format!("{}  seed {}{base}", case.id, case.seed));
         let command = command(host, plan, case);
         if command != last {
             lines.push(format!("    {}", shell_words::join(&command)));

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::detect::Mark;
 use crate::judge::verdict::{Owner, Verdict};
 
 /// Version of the event schema, in [`Event::RunStarted`].
@@ -35,6 +36,9 @@ pub enum Event {
         /// Kernels as given, paths made absolute; empty for the default.
         #[serde(default)]
         kernels: Vec<String>,
+        /// Kernel to compare with as given, a path made absolute.
+        #[serde(default)]
+        base: Option<String>,
         /// Seed of the run.
         seed: u64,
         /// Planned cases.
@@ -58,6 +62,9 @@ pub enum Event {
         scenario: String,
         /// Seed of the case.
         seed: u64,
+        /// It runs on the base kernel and does not count.
+        #[serde(default)]
+        base: bool,
     },
     /// A kernel image is at hand.
     KernelReady {
@@ -102,6 +109,38 @@ pub enum Event {
         case: String,
         /// Step name.
         step: String,
+    },
+    /// What the kernel said of itself in one attempt; before the end of the case.
+    CaseFaults {
+        /// Case id.
+        case: String,
+        /// Attempt, from 1.
+        attempt: u32,
+        /// All faults, in order.
+        faults: Vec<Mark>,
+        /// What the case would have come to without them.
+        ending: String,
+    },
+    /// An attempt was held against the same case on the base; before the end of the case.
+    CaseCompared {
+        /// Case id.
+        case: String,
+        /// Attempt, from 1.
+        attempt: u32,
+        /// Id of the case on the base.
+        base: String,
+        /// What came of that; absent when it has no end.
+        base_verdict: Option<String>,
+        /// Whether the two could be compared.
+        comparable: bool,
+        /// Titles of faults on both.
+        known: Vec<String>,
+        /// Titles of faults on the kernel under test only.
+        new: Vec<String>,
+        /// Titles of faults on the base only.
+        gone: Vec<String>,
+        /// Whether the attempt does not count against the kernel under test.
+        excused: bool,
     },
     /// A case ended.
     CaseFinished {

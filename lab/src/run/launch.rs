@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
+use super::bases::Bases;
 use super::context::Context;
 use super::dispatch::{self, Work};
 use super::events::{Event, SCHEMA};
@@ -165,19 +166,27 @@ async fn run(
         () = cancel.cancelled() => return Err(RunError::Interrupted),
     };
     let done = earlier.as_ref().map(Earlier::verdicts);
+    let records = earlier.as_ref().map(Earlier::all).unwrap_or_default().to_vec();
+    let bases = Bases::of(plan.base.clone(), &records);
     let (run_dir, log) = match earlier {
         Some(earlier) => again(earlier, &prepared, reporters)?,
         None => fresh(host, reporters)?,
     };
-    let context = context(host, options, &prepared, run_dir, log, cancel)?;
+    let context = context(host, options, &prepared, (run_dir, log), bases, cancel)?;
     match &done {
-        Some(done) => announce_rest(&context, done.len(), plan)?,
+        Some(done) => announce_rest(&context, done.tested.len() + done.base.len(), plan)?,
         None => announce(&context, options, plan, &prepared)?,
     }
     let mut verdicts = done.unwrap_or_default();
-    let planned = verdicts.len() + plan.cases.len();
-    verdicts.extend(dispatch::run(&context, work(&context, options, plan, prepared)).await?);
-    let code = finish(&context, planned, &verdicts, begin)?;
+    let on_base = plan.cases.iter().filter(|case| case.base).count();
+    let planned_base = verdicts.base.len() + on_base;
+    let planned = verdicts.tested.len() + plan.cases.len() - on_base;
+    let rest = dispatch::run(&context, work(&context, options, plan, prepared)).await?;
+    verdicts.tested.extend(rest.tested);
+    verdicts.base.extend(rest.base);
+    // A base that was not run leaves the question open that was asked.
+    let no_base = verdicts.base.contains(&Verdict::Infra) || verdicts.base.len() != planned_base;
+    let code = finish(&context, planned, no_base, &verdicts.tested, begin)?;
     context.log.finish();
     Ok(code)
 }
@@ -234,8 +243,8 @@ fn context(
     host: &Host<'_>,
     options: &TestOptions,
     prepared: &Prepared,
-    run_dir: RunDir,
-    log: EventLog,
+    (run_dir, log): (RunDir, EventLog),
+    bases: Bases,
     cancel: CancellationToken,
 ) -> Result<Arc<Context>, RunError> {
     let snapshots = match host.root {
@@ -254,6 +263,7 @@ fn context(
         slots: Slots::for_host(&host.paths.cache.join("slots")),
         next_dir: AtomicU32::new(0),
         vmcore: options.vmcore,
+        bases,
         cancel,
     }))
 }
@@ -281,6 +291,7 @@ fn announce(
         lab: env!("CARGO_PKG_VERSION").into(),
         argv: options.argv.clone(),
         kernels: options.selection.kernels.iter().map(|k| absolute(k)).collect(),
+        base: options.selection.base.as_deref().map(absolute),
         seed: options.selection.seed,
         planned: u32::try_from(plan.cases.len()).unwrap_or(u32::MAX),
         profile: options.selection.profile.name().into(),
@@ -297,6 +308,7 @@ fn announce(
             topology: case.topology.name.clone(),
             scenario: case.scenario.name.clone(),
             seed: case.seed,
+            base: case.base,
         })?;
     }
     for kernel in prepared.kernels.values() {
@@ -340,12 +352,14 @@ fn work(context: &Context, options: &TestOptions, plan: &Plan, prepared: Prepare
 fn finish(
     context: &Context,
     planned: usize,
+    no_base: bool,
     verdicts: &[Verdict],
     begin: Instant,
 ) -> io::Result<u8> {
     let outcome = Outcome {
         interrupted: context.cancel.is_cancelled(),
         strict: context.strict,
+        lab_failed: no_base,
         planned,
         ..Outcome::default()
     };

@@ -2,6 +2,7 @@
 //! recorded in.
 
 mod attempt;
+mod bases;
 mod boot;
 mod context;
 mod dispatch;

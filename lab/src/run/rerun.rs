@@ -1,6 +1,6 @@
 //! Planning again what a record planned, with the same seeds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::events::{Event, Record};
@@ -42,7 +42,28 @@ pub fn rerun(
         (false, Some(seed)) => seeds.values_mut().for_each(|recorded| *recorded = seed),
         (false, None) => {}
     }
-    replan(project, options, &records, &seeds)
+    // A case is held against the base again, so that runs there, too.
+    let on_base = on_base(&records);
+    let base = base_name(&records, &on_base);
+    if let (Some(only), Some(base)) = (&only, &base) {
+        let partner = format!("{base}/{}", place(&records, only));
+        let seed = planned(&records, Some(&partner));
+        seeds.extend(seed);
+    }
+    let alone = seeds.keys().all(|case| on_base.contains(case));
+    let (options, mut plan) = replan(project, options, &records, &seeds)?;
+    if alone {
+        // Nothing is left to compare: the base is what is tested.
+        plan.base = None;
+        plan.cases.iter_mut().for_each(|case| case.base = false);
+        let selection = Selection {
+            kernels: options.selection.base.iter().cloned().collect(),
+            base: None,
+            ..options.selection
+        };
+        return Ok((TestOptions { selection, ..options }, plan));
+    }
+    Ok((options, plan))
 }
 
 /// Plans exactly the cases of `seeds`, in the order of plans.
@@ -78,6 +99,7 @@ fn unrecorded(
     let mut plan = found.map_err(|e| RunError::Rerun(e.to_string()))?;
     plan.cases.iter_mut().for_each(|case| case.seed = seed);
     let selection = Selection {
+        base: None,
         kernels: plan.kernels.keys().cloned().collect(),
         topologies: Vec::new(),
         scenarios: Vec::new(),
@@ -104,6 +126,32 @@ fn find(runs: &Path, what: &str) -> Result<(RunDir, Option<String>), RunError> {
     Ok((run, Some(what.to_string())))
 }
 
+/// Ids of the cases that run on the base.
+pub(super) fn on_base(records: &[Record]) -> BTreeSet<String> {
+    let cases = records.iter().filter_map(|record| match &record.event {
+        Event::CasePlanned { case, base: true, .. } => Some(case.clone()),
+        _ => None,
+    });
+    cases.collect()
+}
+
+/// Name of the base kernel in case ids.
+fn base_name(records: &[Record], on_base: &BTreeSet<String>) -> Option<String> {
+    records.iter().find_map(|record| match &record.event {
+        Event::CasePlanned { case, kernel, .. } if on_base.contains(case) => Some(kernel.clone()),
+        _ => None,
+    })
+}
+
+/// A case without its kernel.
+fn place(records: &[Record], id: &str) -> String {
+    let kernel = records.iter().find_map(|record| match &record.event {
+        Event::CasePlanned { case, kernel, .. } if case == id => Some(kernel.len() + 1),
+        _ => None,
+    });
+    kernel.and_then(|at| id.get(at..)).unwrap_or(id).to_owned()
+}
+
 pub(super) fn planned(records: &[Record], only: Option<&str>) -> BTreeMap<String, u64> {
     let cases = records.iter().filter_map(|record| match &record.event {
         Event::CasePlanned { case, seed, .. } => Some((case.clone(), *seed)),
@@ -114,15 +162,18 @@ pub(super) fn planned(records: &[Record], only: Option<&str>) -> BTreeMap<String
 
 /// A selection wide enough for every case that was planned.
 fn selection(records: &[Record], seeds: &BTreeMap<String, u64>) -> Selection {
-    let (kernels, seed) = records
+    let (kernels, base, seed) = records
         .iter()
         .find_map(|record| match &record.event {
-            Event::RunStarted { kernels, seed, .. } => Some((kernels.clone(), *seed)),
+            Event::RunStarted { kernels, base, seed, .. } => {
+                Some((kernels.clone(), base.clone(), *seed))
+            }
             _ => None,
         })
         .unwrap_or_default();
     let repeats = seeds.keys().filter_map(|id| id.rsplit_once('#')?.1.parse().ok());
     Selection {
+        base,
         kernels,
         topologies: vec!["*".into()],
         scenarios: Vec::new(),

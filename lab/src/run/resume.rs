@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::dispatch::Verdicts;
 use super::events::{Event, Record};
 use super::launch::RunError;
 use super::log::EventLog;
@@ -79,14 +80,24 @@ impl Earlier {
         self.records.iter().filter(|r| !matches!(r.event, Event::RunFinished { .. }))
     }
 
+    /// All records.
+    pub(super) fn all(&self) -> &[Record] {
+        &self.records
+    }
+
     /// What came of the cases that finished, each once.
-    pub(super) fn verdicts(&self) -> Vec<Verdict> {
+    pub(super) fn verdicts(&self) -> Verdicts {
         let mut seen = BTreeSet::new();
         let ends = self.records.iter().filter_map(|record| match &record.event {
             Event::CaseFinished { case, verdict, .. } => Some((case, verdict)),
             _ => None,
         });
-        ends.filter(|(case, _)| seen.insert(*case)).map(|(_, verdict)| verdict.clone()).collect()
+        let ends = ends.filter(|(case, _)| seen.insert(*case));
+        let on_base = rerun::on_base(&self.records);
+        let (base, tested): (Vec<_>, Vec<_>) = ends.partition(|(case, _)| on_base.contains(*case));
+        let verdicts =
+            |ends: Vec<(&String, &Verdict)>| ends.into_iter().map(|e| e.1.clone()).collect();
+        Verdicts { tested: verdicts(tested), base: verdicts(base) }
     }
 
     /// Refuses kernels that are not those that the run began with: its verdicts would be of two
@@ -148,7 +159,7 @@ mod tests {
         let mut records = cut_off();
         records.push(samples::finished("k/t/a", Verdict::Pass, None, ""));
         let (_dir, earlier) = earlier(records);
-        assert_eq!(earlier.verdicts(), [Verdict::Fail]);
+        assert_eq!(earlier.verdicts().tested, [Verdict::Fail]);
         assert!(earlier.records().all(|r| !matches!(r.event, Event::RunFinished { .. })));
         assert_eq!(earlier.records().count(), 8);
     }

@@ -1,6 +1,7 @@
 //! Records for the tests of everything that reads them.
 
 use super::events::{Event, Record, SCHEMA};
+use crate::detect::Mark;
 use crate::judge::verdict::{Owner, Verdict};
 
 /// A record at a fixed time.
@@ -15,6 +16,7 @@ pub(crate) fn started(planned: u32) -> Record {
         lab: "0.1.0".into(),
         argv: vec!["lab".into(), "test".into()],
         kernels: vec!["stock".into()],
+        base: None,
         seed: 7,
         planned,
         profile: "quick".into(),
@@ -33,12 +35,23 @@ fn parts(case: &str) -> (String, String, String) {
 /// A planned case.
 pub(crate) fn planned(case: &str) -> Record {
     let (kernel, topology, scenario) = parts(case);
-    at(Event::CasePlanned { case: case.into(), kernel, topology, scenario, seed: 42 })
+    at(Event::CasePlanned { case: case.into(), kernel, topology, scenario, seed: 42, base: false })
 }
 
 /// A case that began.
 pub(crate) fn case_started(case: &str) -> Record {
     at(Event::CaseStarted { case: case.into(), attempt: 1, dir: format!("cases/{case}") })
+}
+
+/// What a kernel said in a case.
+pub(crate) fn faults(case: &str, function: &str) -> Record {
+    let mark = Mark {
+        title: format!("WARNING in {function}"),
+        fingerprint: format!("warning: {function}"),
+        follows: false,
+    };
+    let (case, ending) = (case.into(), "PASS".into());
+    at(Event::CaseFaults { case, attempt: 1, faults: vec![mark], ending })
 }
 
 /// A case that ended.
@@ -89,6 +102,18 @@ pub(crate) fn one_of_each() -> Vec<Record> {
         }),
         case_started("stock/2x2/correctness/tree"),
         at(Event::StepStarted { case: "stock/2x2/correctness/tree".into(), step: "ring".into() }),
+        faults("stock/2x2/correctness/tree", "a"),
+        at(Event::CaseCompared {
+            case: "stock/2x2/correctness/tree".into(),
+            attempt: 1,
+            base: "old/2x2/correctness/tree".into(),
+            base_verdict: Some("PASS".into()),
+            comparable: true,
+            known: Vec::new(),
+            new: vec!["WARNING in a".into()],
+            gone: Vec::new(),
+            excused: false,
+        }),
         finished("stock/2x2/correctness/tree", Verdict::Fail, Some(Owner::Kernel), "differs"),
         at(Event::Note { text: "accelerator: tcg".into() }),
         run_finished(0, 1, 0, 1),

@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods)] // these tests start the program under test itself
 #![allow(clippy::unwrap_used)] // a surprise ends the test
 
+mod base;
 mod hangs;
 mod harness;
 mod input;
