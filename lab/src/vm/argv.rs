@@ -150,6 +150,8 @@ fn devices(args: &mut Args, dir: &Path) {
     socket("bulk", BULK_SOCKET);
     args.pair("-mon", "chardev=qmp,mode=control".into());
     args.pair("-serial", "chardev:console".into());
+    // Where the kernel has a driver for it, a vmcore can be read by drgn and crash.
+    args.pair("-device", "vmcoreinfo".into());
     args.pair("-device", "virtio-serial-pci,id=lab,max_ports=4".into());
     for (id, name) in [("control", lab_proto::CONTROL_PORT), ("bulk", lab_proto::BULK_PORT)] {
         args.pair("-device", format!("virtserialport,bus=lab.0,chardev={id},name={name}"));
