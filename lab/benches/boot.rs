@@ -202,6 +202,7 @@ async fn prepare_bench(cancel: CancellationToken) -> Bench {
         paths: &paths,
         root: found.root.as_deref(),
         qemu: None,
+        guest: None,
         keep: lab::run::Keep::default(),
         tell: &tell,
     };

@@ -106,10 +106,11 @@ fn paths(found: &Found, cwd: &Path) -> Result<Paths, Failure> {
 
 fn host<'a>(found: &'a Found, paths: &'a Paths) -> Result<Host<'a>, Failure> {
     let qemu = std::env::var_os("LAB_QEMU").map(PathBuf::from);
+    let guest = std::env::var_os("LAB_GUEST").map(PathBuf::from);
     let var = |name: &str| std::env::var(name).ok();
     let keep = Keep::read(var("LAB_KEEP_RUNS").as_deref(), var("LAB_KEEP_BYTES").as_deref());
     let keep = keep.map_err(Failure::Keep)?;
-    Ok(Host { paths, root: found.root.as_deref(), qemu, keep, tell: &out::note })
+    Ok(Host { paths, root: found.root.as_deref(), qemu, guest, keep, tell: &out::note })
 }
 
 /// Runs a plan, or shows it.

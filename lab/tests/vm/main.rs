@@ -9,8 +9,10 @@
 mod base;
 mod hangs;
 mod harness;
+mod hostile;
 mod input;
 mod interrupt;
 mod records;
+mod strict;
 mod topologies;
 mod verdicts;
