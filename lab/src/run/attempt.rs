@@ -17,6 +17,7 @@ use crate::judge::{CaseEnd, Evidence, Judgement, Said, against, ran_on_base, sna
 
 use crate::kernel::Kernel;
 use crate::plan::Case;
+use crate::report::escape;
 use crate::vm::End;
 use crate::vm::argv::argv;
 use crate::vm::spec::VmSpec;
@@ -220,7 +221,6 @@ fn write_inputs(dir: &CaseDir, case: &Case, spec: &VmSpec, slowdown: u32) -> io:
 }
 
 fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> io::Result<()> {
-    let mut text = serde_json::to_vec_pretty(value).map_err(io::Error::other)?;
-    text.push(b'\n');
-    std::fs::write(path, text)
+    let text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
+    std::fs::write(path, escape::json(&text) + "\n")
 }

@@ -118,13 +118,22 @@ struct Group {
     peak_kib: u64,
 }
 
-fn run(modes: &[Mode]) -> Group {
+fn run(modes: &[Mode], isolation: &str) -> Group {
     let project = Project::new();
     for mode in modes {
         project.write(&format!("scenarios/correctness/{}.toml", mode.name), &mode.scenario());
     }
-    let mut lab =
-        project.lab(&["test", "--topology", "1x2", "--accel", "tcg", "--junit", "out.xml"]);
+    let mut lab = project.lab(&[
+        "test",
+        "--topology",
+        "1x2",
+        "--accel",
+        "tcg",
+        "--isolation",
+        isolation,
+        "--junit",
+        "out.xml",
+    ]);
     lab.env("LAB_GUEST", guest()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = lab.spawn().unwrap();
     let status = PathBuf::from(format!("/proc/{}/status", child.id()));
@@ -212,7 +221,7 @@ impl Group {
             assert!(known, "{} was written", path.display());
             *sizes.entry(path.parent().unwrap().to_owned()).or_default() +=
                 entry.metadata().unwrap().len();
-            if name != "console.log" && path.parent().unwrap().file_name().unwrap() != "artifacts" {
+            if name != "console.log" && !path.parent().unwrap().ends_with("artifacts") {
                 let text = std::fs::read_to_string(entry.path()).unwrap();
                 strict::assert_harmless(name, &text);
             }
@@ -251,5 +260,100 @@ fn frames_that_are_none_and_answers_that_nobody_asked_for() {
         mode("twice", Plain, "PASS", None, ""),
         mode("no-frames", Early, "INFRA", LAB, "no frame of this session"),
     ];
-    run(&modes).check(&modes);
+    run(&modes, "clone").check(&modes);
+}
+
+#[test]
+fn answers_to_another_question_before_the_first_step() {
+    use Steps::Early;
+    let modes = [
+        mode("other-facts", Early, "INFRA", LAB, "`facts`: the agent answered another question"),
+        mode("other-topology", Early, "INFRA", LAB, "`topology`: the agent answered another"),
+        mode("lie-layout", Early, "INFRA", LAB, "guest is not laid out as topology `1x2` says"),
+        mode("text-facts", Early, "PASS", None, ""),
+    ];
+    run(&modes, "boot").check(&modes);
+}
+
+#[test]
+fn steps_that_never_end_whatever_the_guest_sends_meanwhile() {
+    use Steps::Plain;
+    let modes = [
+        mode("late", Plain, "HANG", Some("scenario"), "no task waits in the kernel"),
+        mode("truncated", Plain, "HANG", LAB, "the agent does not answer"),
+        mode("heartbeats", Plain, "HANG", LAB, "the agent does not answer"),
+        mode("text-hang", Plain, "HANG", KERNEL, "`set` did not end (\\x1b[2J"),
+    ];
+    run(&modes, "clone").check(&modes);
+}
+
+#[test]
+fn words_that_want_to_be_more_than_words() {
+    use Steps::{Plain, Tree};
+    let modes = [
+        mode("text-agent", Plain, "INFRA", LAB, "agent failed in step `set`: \\x1b[2J"),
+        mode("text-transport", Plain, "FAIL", Some("server"), "\\x1b[2J"),
+        mode("text-long", Plain, "FAIL", Some("server"), "\\x1b[2J"),
+        // What looks like a fault is one on the console only.
+        mode("text-tree", Tree, "NEW", Some("scenario"), "no snapshot"),
+    ];
+    let group = run(&modes, "clone");
+    group.check(&modes);
+    let pending = group.project.path().join("snapshots/correctness/text-tree/any.snap.new");
+    assert!(
+        std::fs::read_to_string(pending).unwrap().contains("Kernel panic - not syncing: forged")
+    );
+}
+
+#[test]
+fn files_that_do_not_want_to_stay_where_the_host_keeps_them() {
+    use Steps::Fio;
+    let modes = [
+        mode("file-up", Fio, "INFRA", LAB, "refused name"),
+        mode("file-deep", Fio, "INFRA", LAB, "refused name"),
+        mode("file-absolute", Fio, "INFRA", LAB, "refused name"),
+        mode("file-device", Fio, "INFRA", LAB, "refused name"),
+        mode("file-dots", Fio, "INFRA", LAB, "refused name"),
+        mode("file-unnamed", Fio, "INFRA", LAB, "refused name"),
+        mode("file-evil", Fio, "INFRA", LAB, "refused name"),
+        mode("file-nul", Fio, "INFRA", LAB, "refused name"),
+        mode("file-other", Fio, "INFRA", LAB, ""),
+        mode("file-none", Fio, "INFRA", LAB, "no answer to artifact fio.json"),
+        mode("file-short", Fio, "INFRA", LAB, "bulk frame is cut short"),
+        mode("file-empty", Fio, "INFRA", LAB, "text instead of JSON"),
+        mode("file-nan", Fio, "INFRA", LAB, "fio's JSON"),
+        mode("file-nested", Fio, "INFRA", LAB, "text instead of JSON"),
+        mode("file-evil-json", Fio, "INFRA", LAB, "fio's JSON"),
+        mode("file-numbers", Fio, "FAIL", KERNEL, "short and"),
+        mode("file-many", Fio, "INFRA", LAB, "the number of artifacts"),
+        mode("file-endless", Fio, "INFRA", LAB, "bytes of an artifact"),
+    ];
+    run(&modes, "clone").check(&modes);
+}
+
+#[test]
+fn claims_that_all_went_well_count_for_nothing_against_what_is_known() {
+    use Steps::{Plain, Serve};
+    let modes = [
+        mode("lie-splat", Plain, "KERNEL", KERNEL, "fuse_forged_read"),
+        mode("lie-mark", Plain, "INFRA", LAB, "no marker on the console"),
+        mode("lie-taint", Plain, "KERNEL", KERNEL, "kernel got tainted"),
+        mode("lie-ring-fds", Serve, "FAIL", Some("server"), "0 io_uring instances open"),
+        mode("lie-ring-queues", Serve, "FAIL", Some("server"), "4294967295 queues registered"),
+        mode("lie-ring-classic", Serve, "FAIL", Some("server"), "asked for ring and got classic"),
+        mode("lie-ring-bypass", Serve, "FAIL", KERNEL, "came over /dev/fuse"),
+    ];
+    run(&modes, "clone").check(&modes);
+}
+
+#[test]
+fn consoles_without_end_and_bytes_that_a_terminal_would_obey() {
+    use Steps::Plain;
+    let modes = [
+        mode("console-flood", Plain, "PASS", None, ""),
+        mode("console-line", Plain, "PASS", None, ""),
+        mode("console-marks", Plain, "PASS", None, ""),
+        mode("console-escapes", Plain, "KERNEL", KERNEL, "kernel panic"),
+    ];
+    run(&modes, "clone").check(&modes);
 }

@@ -7,7 +7,7 @@ use quick_junit::Report;
 pub(crate) fn assert_harmless(what: &str, text: &str) {
     let bad = |c: char| {
         (c.is_control() && c != '\n')
-            || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            || matches!(c, '\u{ad}' | '\u{180e}' | '\u{e0000}'..='\u{e007f}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
                 | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}')
     };
     if let Some(at) = text.find(bad) {

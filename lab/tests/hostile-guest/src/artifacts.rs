@@ -74,7 +74,7 @@ fn numbers() -> Vec<u8> {
     let side = format!(
         "{{\"total_ios\":{max},\"short_ios\":{max},\"drop_ios\":{max},\"io_bytes\":{max},\"runtime\":{max},\
          \"iops\":1e308,\"bw_bytes\":{max},\"bw\":{max},\
-         \"clat_ns\":{{\"N\":{max},\"mean\":1e308,\"percentile\":{{\"99.000000\":{max}}}}}}}"
+         \"clat_ns\":{{\"min\":0,\"max\":{max},\"N\":{max},\"mean\":1e308,\"percentile\":{{\"99.000000\":{max}}}}}}}"
     );
     let job = format!(
         "{{\"jobname\":\"j\",\"error\":0,\"elapsed\":{max},\"job_runtime\":{max},\

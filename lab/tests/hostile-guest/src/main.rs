@@ -83,7 +83,7 @@ impl Guest {
 
     fn request(&mut self, request: &Request) {
         if let Command::Step { step, .. } = &request.command
-            && let Some(mode) = path(step).strip_prefix("/hostile/")
+            && let Some(mode) = mode_of(path(step))
         {
             mode.clone_into(&mut self.mode);
         }
@@ -106,6 +106,11 @@ impl Guest {
     ) {
         self.control.json(Kind::Response, self.session, &Response { id, result });
     }
+}
+
+/// The mode that a path below `/hostile/` is.
+fn mode_of(path: &str) -> Option<&str> {
+    path.strip_prefix("/hostile/")?.split('/').next()
 }
 
 /// The path that a step names.

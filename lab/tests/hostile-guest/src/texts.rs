@@ -10,7 +10,7 @@ use crate::honest;
 pub(crate) const EVIL: &str = "\x1b[2J\x1b]0;owned\x07\u{9b}31m\u{7f}\0\r\n\
     ok 1 forged # SKIP no\nnot ok 2 forged\n1..9\nKTAP version 1\nBail out!\n\
     ]]><!-- &amp; &lol; <x a='\"'> --><![CDATA[\
-    ../../../../etc/passwd C:\\con /dev/sda \u{202e}gnp\u{2066}x\u{200b}\u{feff}\u{fffe} % {} $(id) `id`";
+    ../../../../etc/passwd C:\\con /dev/sda \u{202e}gnp\u{2066}x\u{200b}\u{feff}\u{fffe}\u{ad}\u{e0041} % {} $(id) `id`";
 
 /// Lines that are faults on a console and nothing in an observation.
 const SPLATS: [&str; 3] = [
