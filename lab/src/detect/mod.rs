@@ -19,4 +19,4 @@ pub use compare::{Comparison, Mark, compare};
 pub use fault::{Fault, MAX_FAULTS};
 pub use rule::{Kind, Rule, Stage};
 pub use rules::rules;
-pub use scan::scan;
+pub use scan::{Scan, scan};

@@ -102,18 +102,16 @@ impl Attempt<'_> {
         }
         let console = Arc::clone(machine.console());
         machine.end(End::Quit).await;
-        let text = console.text();
-        let mut heard = match &seen.escalation {
-            Some(escalation) => Heard::escalated(escalation, &text),
-            None => Heard::unasked(text),
+        let faults = console.faults();
+        let heard = match &seen.escalation {
+            Some(escalation) => Heard::escalated(escalation, faults),
+            None => Heard::unasked(faults),
         };
-        heard.lost_bytes = console.lost_bytes();
         (seen, heard)
     }
 
     fn judge(&self, dir: &CaseDir, seen: &Seen, heard: &Heard) -> io::Result<Judgement> {
-        let (boot, boot_lost_bytes) = self.source.boot_console();
-        let faults = heard.faults(&boot);
+        let faults = heard.faults();
         let (scenario, topology) = (&self.case.scenario, &self.case.topology);
         let wanted = snapshot::wanted(scenario, topology, self.policy());
         let snapshots = store::load(&self.context.snapshots, &wanted);
@@ -136,7 +134,6 @@ impl Attempt<'_> {
             final_stats: &seen.final_stats,
             end: &seen.end,
             faults: &faults,
-            console_lost_bytes: boot_lost_bytes + heard.lost_bytes,
             today: jiff::tz::TimeZone::UTC.to_datetime(jiff::Timestamp::now()).date(),
             taint_before: seen.facts.as_ref().map(|f| f.tainted),
             taint_after: seen.taint_after,
