@@ -1,6 +1,7 @@
 //! One attempt of a case, from its directory to its judgement.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use super::resolved::scenario_json;
 use super::session::{Seen, Session, millis};
 use super::source::{self, Source};
 use crate::host::slots::SlotError;
+use crate::judge::verdict::{Owner, Verdict};
 use crate::judge::{CaseEnd, Evidence, Judgement, Said, against, ran_on_base, snapshot, store};
 
 use crate::kernel::Kernel;
@@ -25,6 +27,9 @@ use crate::vm::spec::VmSpec;
 /// How long a guest that lost its agent may take to end by itself, so that a panic wins over
 /// the lost connection.
 const LAST_WORDS: Duration = Duration::from_secs(3);
+
+/// Characters of the cause of a judgement that broke off.
+const MAX_CAUSE: usize = 300;
 
 /// What an attempt needs beside the context.
 pub(super) struct Attempt<'a> {
@@ -72,7 +77,7 @@ impl Attempt<'_> {
         if seen.end == CaseEnd::Cancelled || context.cancel.is_cancelled() {
             return Ok(None);
         }
-        let judgement = self.judge(&dir, &seen, &heard)?;
+        let judgement = unless_broken(|| self.judge(&dir, &seen, &heard))?;
         Ok(Some(Done { judgement, duration: begin.elapsed(), dir: dir.relative }))
     }
 
@@ -217,7 +222,39 @@ fn write_inputs(dir: &CaseDir, case: &Case, spec: &VmSpec, slowdown: u32) -> io:
     std::fs::write(dir.scenario(), json)
 }
 
+/// What a guest sends is judged by much code; where that breaks off, the case has no result and
+/// the others go on.
+fn unless_broken(judge: impl FnOnce() -> io::Result<Judgement>) -> io::Result<Judgement> {
+    // What it borrows is the case's own and is not looked at again, but for the lists of the
+    // base, which are locked and changed as a whole.
+    catch_unwind(AssertUnwindSafe(judge)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+        Ok(Judgement {
+            verdict: Verdict::Infra,
+            owner: Some(Owner::Lab),
+            cause: escape::clip(&format!("the lab broke off while it judged: {text}"), MAX_CAUSE),
+            evidence: Vec::new(),
+            snapshot_new: Vec::new(),
+        })
+    })
+}
+
 fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> io::Result<()> {
     let text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
     std::fs::write(path, escape::json(&text) + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_judgement_that_breaks_off_is_no_result_and_no_end_of_the_run() {
+        let no_numbers: &[u64] = &[];
+        let broken = unless_broken(|| Err(io::Error::other(format!("{}", no_numbers[1])))).unwrap();
+        assert_eq!((broken.verdict, broken.owner), (Verdict::Infra, Some(Owner::Lab)));
+        assert!(broken.cause.contains("index out of bounds"), "{}", broken.cause);
+        assert!(unless_broken(|| Err(io::Error::other("full"))).is_err());
+    }
 }

@@ -282,7 +282,7 @@ fn steps_that_never_end_whatever_the_guest_sends_meanwhile() {
         mode("late", Plain, "HANG", Some("scenario"), "no task waits in the kernel"),
         mode("truncated", Plain, "HANG", LAB, "the agent does not answer"),
         mode("heartbeats", Plain, "HANG", LAB, "the agent does not answer"),
-        mode("text-hang", Plain, "HANG", KERNEL, "`set` did not end (\\x1b[2J"),
+        mode("text-hang", Plain, "HANG", Some("server"), "`set` did not end (\\x1b[2J"),
     ];
     run(&modes, "clone").check(&modes);
 }

@@ -1,7 +1,8 @@
 //! Words that want to be more than words.
 
 use lab_proto::message::{Command, Fault, FaultKind, Reply};
-use lab_proto::observe::{Diagnosis, Observation, TaskReport, TreeObservation};
+use lab_proto::observe::{Diagnosis, Observation, ServerSeen, TaskReport, TreeObservation};
+use lab_proto::server::{QueueStats, ServerStats};
 
 use crate::honest;
 
@@ -54,6 +55,24 @@ fn diagnosis() -> Diagnosis {
         stack: vec![format!("request_wait_answer+{EVIL}"), EVIL.into()],
         syscall: EVIL.into(),
     };
-    let gaps = vec![EVIL.to_owned(); 100];
-    Diagnosis { tasks: (0..500).map(task).collect(), gaps, ..Diagnosis::default() }
+    let queue = QueueStats {
+        queue: u32::MAX,
+        arrived: vec![(EVIL.into(), u64::MAX); 2],
+        replied: u64::MAX,
+        in_flight: u32::MAX,
+    };
+    let server = ServerStats {
+        name: EVIL.into(),
+        queues: vec![queue.clone(), queue],
+        arrivals_lost: u64::MAX,
+        ..ServerStats::default()
+    };
+    let process = ServerSeen { name: EVIL.into(), pid: u32::MAX, connection: 0, queues: u32::MAX };
+    Diagnosis {
+        tasks: (0..500).map(task).collect(),
+        gaps: vec![EVIL.to_owned(); 100],
+        servers: vec![server],
+        processes: vec![process],
+        ..Diagnosis::default()
+    }
 }
