@@ -188,6 +188,7 @@ impl Scanner<'_> {
                 fingerprint: report.fingerprint(&title),
                 follows: follow::cause(&report, &faults),
                 title,
+                place: None,
                 message: report.message,
                 lines: report.lines,
                 first_line: report.first_line,

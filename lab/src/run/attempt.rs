@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::context::Context;
 use super::events::Event;
 use super::heard::Heard;
+use super::lines;
 use super::record::CaseDir;
 use super::resolved::scenario_json;
 use super::session::{Seen, Session, millis};
@@ -71,7 +72,7 @@ impl Attempt<'_> {
         if seen.end == CaseEnd::Cancelled || context.cancel.is_cancelled() {
             return Ok(None);
         }
-        let judgement = self.judge(&dir, &seen, &heard)?;
+        let judgement = self.judge(&dir, &seen, &heard).await?;
         Ok(Some(Done { judgement, duration: begin.elapsed(), dir: dir.relative }))
     }
 
@@ -110,9 +111,11 @@ impl Attempt<'_> {
         (seen, heard)
     }
 
-    fn judge(&self, dir: &CaseDir, seen: &Seen, heard: &Heard) -> io::Result<Judgement> {
+    async fn judge(&self, dir: &CaseDir, seen: &Seen, heard: &Heard) -> io::Result<Judgement> {
         let (boot, boot_lost_bytes) = self.source.boot_console();
         let faults = heard.faults(&boot);
+        let first_words = if boot.is_empty() { &heard.unasked } else { &boot };
+        let (faults, no_lines) = lines::add(faults, self.kernel, first_words).await;
         let (scenario, topology) = (&self.case.scenario, &self.case.topology);
         let wanted = snapshot::wanted(scenario, topology, self.policy());
         let snapshots = store::load(&self.context.snapshots, &wanted);
@@ -145,6 +148,8 @@ impl Attempt<'_> {
         };
         let judgement =
             self.compare(crate::judge::judge(&evidence), &crate::judge::said(&evidence))?;
+        let mut judgement = judgement;
+        judgement.evidence.extend(no_lines);
         if !self.context.strict {
             let mut pending = judgement.snapshot_new.iter();
             pending.try_for_each(|new| store::write_pending(&self.context.snapshots, new))?;

@@ -172,6 +172,7 @@ mod tests {
             release: "7".into(),
             image: "/k".into(),
             sha256: sha256.into(),
+            vmlinux: None,
             config: None,
             origin: String::new(),
             cmdline: Vec::new(),
