@@ -102,7 +102,7 @@ impl RunFold {
                 (self.seed, self.planned, self.strict) = (*seed, *planned, *strict);
                 self.argv = argv.clone();
             }
-            Event::CasePlanned { case, kernel, topology, scenario, seed, base } => {
+            Event::CasePlanned { case, kernel, topology, scenario, seed, base, .. } => {
                 let state = self.case_mut(case);
                 state.kernel.clone_from(kernel);
                 state.topology.clone_from(topology);
@@ -130,6 +130,7 @@ impl RunFold {
             Event::KernelReady { .. }
             | Event::VmReady { .. }
             | Event::CaseFaults { .. }
+            | Event::RunResumed { .. }
             | Event::Note { .. } => {}
         }
     }
