@@ -75,6 +75,7 @@ impl Place {
             .current_dir(self.dir.path())
             .env_remove("CI")
             .env("LAB_RUNS", self.runs())
+            .env("LAB_SLOTS", "4")
             .env("TMPDIR", self.dir.path().join("temp"))
             .env(MARK, self.mark())
             .stdin(Stdio::null())

@@ -10,8 +10,8 @@ use super::random::Random;
 use super::record::Record;
 use super::table::Table;
 
-/// Longest time of one `lab`, killed or not.
-const LIMIT: Duration = Duration::from_secs(180);
+/// Longest time of one `lab`, killed or not: it may wait for the slots of others.
+const LIMIT: Duration = Duration::from_secs(900);
 
 /// Longest time until a killed `lab` must have left nothing.
 const GONE_LIMIT: Duration = Duration::from_secs(5);

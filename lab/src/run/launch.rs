@@ -27,7 +27,7 @@ use crate::doctor::Check;
 use crate::host::paths::{Paths, PathsError};
 use crate::host::scratch::Scratch;
 use crate::host::setup::{self, SetupError};
-use crate::host::slots::Slots;
+use crate::host::slots::{Share, Slots};
 use crate::image::ImageError;
 use crate::judge::exit::{Outcome, exit_code};
 use crate::judge::verdict::{Tally, Verdict};
@@ -47,6 +47,8 @@ pub struct Host<'a> {
     pub qemu: Option<PathBuf>,
     /// How many runs are kept.
     pub keep: Keep,
+    /// What VMs may have of this machine.
+    pub share: Share,
     /// Takes lines about what takes long or was decided.
     pub tell: &'a (dyn Fn(&str) + Send + Sync),
 }
@@ -270,7 +272,7 @@ fn context(
         snapshots,
         strict: options.strict(),
         isolation: options.manner.isolation,
-        slots: Slots::for_host(&host.paths.cache.join("slots")),
+        slots: Slots::for_host(&host.paths.cache.join("slots"), host.share),
         next_dir: AtomicU32::new(0),
         vmcore: options.manner.vmcore,
         bases,

@@ -12,5 +12,6 @@ mod harness;
 mod input;
 mod interrupt;
 mod records;
+mod slots;
 mod topologies;
 mod verdicts;
