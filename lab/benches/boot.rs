@@ -204,6 +204,7 @@ async fn prepare_bench(cancel: CancellationToken) -> Bench {
         root: found.root.as_deref(),
         qemu: None,
         share: Share::default(),
+        guest: None,
         keep: lab::run::Keep::default(),
         tell: &tell,
     };

@@ -107,12 +107,13 @@ fn paths(found: &Found, cwd: &Path) -> Result<Paths, Failure> {
 
 fn host<'a>(found: &'a Found, paths: &'a Paths) -> Result<Host<'a>, Failure> {
     let qemu = std::env::var_os("LAB_QEMU").map(PathBuf::from);
+    let guest = std::env::var_os("LAB_GUEST").map(PathBuf::from);
     let var = |name: &str| std::env::var(name).ok();
     let keep = Keep::read(var("LAB_KEEP_RUNS").as_deref(), var("LAB_KEEP_BYTES").as_deref());
     let keep = keep.map_err(Failure::Setting)?;
     let share = Share::read(var("LAB_SLOTS").as_deref(), var("LAB_MEMORY").as_deref());
     let share = share.map_err(Failure::Setting)?;
-    Ok(Host { paths, root: found.root.as_deref(), qemu, keep, share, tell: &out::note })
+    Ok(Host { paths, root: found.root.as_deref(), qemu, guest, keep, share, tell: &out::note })
 }
 
 /// Runs a plan, or shows it.

@@ -6,7 +6,7 @@ use toml_edit::Document;
 
 use super::rule::{Kind, Rule};
 use super::rules::rules;
-use super::scan::{scan, scan_with};
+use super::scan::{Scan, scan, scan_with};
 
 /// Largest log, bytes.
 const MAX_LOG: usize = 40 << 10;
@@ -99,4 +99,56 @@ fn a_torn_log_never_yields_more_than_its_whole() {
             assert!(scan(&log.console[..part]).len() <= whole + 1, "{} cut at {part}", log.file);
         }
     }
+}
+
+/// Sizes without a pattern, the same in every run.
+fn sizes(mut state: u64, most: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        Some((state >> 33) as usize % most as usize + 1)
+    })
+}
+
+fn in_pieces(console: &[u8], sizes: impl Iterator<Item = usize>) -> Vec<super::Fault> {
+    let mut scan = Scan::default();
+    let mut rest = console;
+    for size in sizes {
+        let (piece, more) = rest.split_at(size.min(rest.len()));
+        scan.push(piece);
+        rest = more;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    scan.faults()
+}
+
+#[test]
+fn pieces_of_any_size_yield_the_faults_of_the_whole() {
+    for log in corpus() {
+        let whole = scan(&log.console);
+        for size in [1, 4096, 4097] {
+            assert_eq!(in_pieces(&log.console, std::iter::repeat(size)), whole, "{}", log.file);
+        }
+        for (seed, most) in (0..).zip([7, 100, 9000]) {
+            assert_eq!(in_pieces(&log.console, sizes(seed, most)), whole, "{} {seed}", log.file);
+        }
+    }
+}
+
+#[test]
+fn all_logs_one_after_the_other_yield_the_same_in_pieces_and_when_looked_at_on_the_way() {
+    let all: Vec<u8> =
+        corpus().into_iter().flat_map(|log| [log.console, vec![b'\n']].concat()).collect();
+    let whole = scan(&all);
+    assert!(whole.len() > 20);
+    let mut looked_at = Scan::default();
+    for piece in all.chunks(50_000) {
+        looked_at.push(piece);
+        let _ = looked_at.faults();
+    }
+    assert_eq!(looked_at.faults(), whole);
+    assert_eq!(in_pieces(&all, sizes(1, 70_000)), whole);
+    assert_eq!(looked_at.lines(), all.split(|b| *b == b'\n').count() - 1);
 }

@@ -21,4 +21,4 @@ pub use fault::{Fault, MAX_FAULTS};
 pub use frame::{Frame, frame};
 pub use rule::{Kind, Rule, Stage};
 pub use rules::rules;
-pub use scan::scan;
+pub use scan::{Scan, scan};

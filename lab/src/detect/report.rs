@@ -42,7 +42,7 @@ const OTHER_STACKS: &[&str] = &[
 ];
 
 /// One report.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Report {
     pub(super) rule: Rule,
     pub(super) kind: Kind,

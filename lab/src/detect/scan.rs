@@ -30,32 +30,105 @@ pub fn scan(console: &[u8]) -> Vec<Fault> {
 }
 
 pub(super) fn scan_with(console: &[u8], rules: &[Rule]) -> Vec<Fault> {
-    let mut scanner =
-        Scanner { rules, open: Vec::new(), done: Vec::new(), before: VecDeque::new() };
-    for (index, raw) in console.split(|b| *b == b'\n').enumerate() {
-        let line = text(raw);
-        for message in printk::messages(&line) {
-            scanner.message(index + 1, &line, &message);
-        }
-        scanner.close(false);
-        if scanner.full() {
-            break;
-        }
-        scanner.remember(&line);
-    }
-    scanner.close(true);
-    scanner.faults()
+    let mut scan = Scan::with(rules.to_vec());
+    scan.push(console);
+    scan.faults()
 }
 
-struct Scanner<'r> {
-    rules: &'r [Rule],
+/// A scan of a console while it comes in: in pieces of any size it finds what [`scan`] finds in
+/// the whole. It keeps the start of one line and a bounded number of bounded reports.
+#[derive(Debug, Clone)]
+pub struct Scan {
+    rules: Vec<Rule>,
+    /// The start of the line that has no end yet.
+    line: Vec<u8>,
+    /// Lines before that one.
+    lines: usize,
     /// Reports that more lines may belong to, oldest first.
     open: Vec<Report>,
-    done: Vec<(Report, u32)>,
+    done: Vec<Done>,
     before: VecDeque<String>,
 }
 
-impl Scanner<'_> {
+/// A report that is over.
+#[derive(Debug, Clone)]
+struct Done {
+    report: Report,
+    fingerprint: String,
+    times: u32,
+}
+
+impl Default for Scan {
+    fn default() -> Scan {
+        Scan::with(rules())
+    }
+}
+
+impl Scan {
+    fn with(rules: Vec<Rule>) -> Scan {
+        Scan {
+            rules,
+            line: Vec::new(),
+            lines: 0,
+            open: Vec::new(),
+            done: Vec::new(),
+            before: VecDeque::new(),
+        }
+    }
+
+    /// Takes what came next.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let mut pieces = bytes.split(|b| *b == b'\n');
+        self.grow(pieces.next().unwrap_or_default());
+        for piece in pieces {
+            self.line_done();
+            self.grow(piece);
+        }
+    }
+
+    /// Lines that came to their end.
+    pub fn lines(&self) -> usize {
+        self.lines
+    }
+
+    /// The faults in all that came so far.
+    pub fn faults(&self) -> Vec<Fault> {
+        let mut end = self.clone();
+        end.line_done();
+        end.close(true);
+        end.sorted()
+    }
+
+    /// No line is looked at beyond its bound, so what is behind it is not kept.
+    fn grow(&mut self, piece: &[u8]) {
+        let room = (MAX_LINE - self.line.len()).min(piece.len());
+        self.line.extend_from_slice(&piece[..room]);
+    }
+
+    fn line_done(&mut self) {
+        self.lines += 1;
+        // Nothing can come of it, and a console may have millions of them.
+        if self.line.is_empty() && self.open.is_empty() {
+            return;
+        }
+        let raw = std::mem::take(&mut self.line);
+        if !self.full() {
+            self.look(&text(&raw));
+        }
+        self.line = raw;
+        self.line.clear();
+    }
+
+    fn look(&mut self, line: &str) {
+        for message in printk::messages(line) {
+            self.message(self.lines, line, &message);
+        }
+        self.close(false);
+        if !self.full() {
+            self.remember(line);
+        }
+    }
+
     fn message(&mut self, number: usize, line: &str, message: &Message<'_>) {
         let Some((rule, rest)) = self.find(message.text) else {
             if let Some(report) = self.owner(message) {
@@ -154,10 +227,9 @@ impl Scanner<'_> {
             return;
         }
         let fingerprint = report.fingerprint(&title(&report));
-        let same = |seen: &Report| seen.fingerprint(&title(seen)) == fingerprint;
-        match self.done.iter_mut().find(|(seen, _)| same(seen)) {
-            Some((_, times)) => *times += 1,
-            None => self.done.push((report, 1)),
+        match self.done.iter_mut().find(|seen| seen.fingerprint == fingerprint) {
+            Some(seen) => seen.times = seen.times.saturating_add(1),
+            None => self.done.push(Done { report, fingerprint, times: 1 }),
         }
     }
 
@@ -176,16 +248,16 @@ impl Scanner<'_> {
         self.before.push_back(kept);
     }
 
-    fn faults(mut self) -> Vec<Fault> {
-        self.done.sort_by_key(|(report, _)| report.first_line);
+    fn sorted(mut self) -> Vec<Fault> {
+        self.done.sort_by_key(|done| done.report.first_line);
         self.done.truncate(MAX_FAULTS);
         let mut faults: Vec<Fault> = Vec::new();
-        for (report, times) in self.done {
+        for Done { report, fingerprint, times } in self.done {
             let title = title(&report);
             faults.push(Fault {
                 kind: report.kind,
                 rule: report.rule.name,
-                fingerprint: report.fingerprint(&title),
+                fingerprint,
                 follows: follow::cause(&report, &faults),
                 title,
                 place: None,

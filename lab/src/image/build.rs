@@ -1,5 +1,6 @@
 //! Images on disk: one file each, layers one after the other, built when missing.
 
+use std::borrow::Cow;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -97,7 +98,7 @@ struct Meta {
 struct Plan {
     name: &'static str,
     summary: String,
-    init: &'static [u8],
+    init: Cow<'static, [u8]>,
     programs: Files,
 }
 
@@ -111,7 +112,7 @@ struct Plan {
 pub async fn ensure(
     kind: ImageKind,
     cache: &Path,
-    guest: &'static [u8],
+    guest: Cow<'static, [u8]>,
     cancel: &CancellationToken,
 ) -> Result<Image, ImageError> {
     paths::create_private(cache)?;
@@ -135,7 +136,7 @@ pub async fn ensure(
     built.await?
 }
 
-fn plan(kind: ImageKind, init: &'static [u8]) -> Result<Plan, ImageError> {
+fn plan(kind: ImageKind, init: Cow<'static, [u8]>) -> Result<Plan, ImageError> {
     let recipes: &[(&'static str, &str)] = match kind {
         ImageKind::Agent => &[("agent", include_str!("../../../images/agent.toml"))],
         ImageKind::Fio => &[
@@ -169,7 +170,7 @@ fn read_recipe(name: &'static str, text: &str) -> Result<Recipe, ImageError> {
 /// Digest of all that decides the image's bytes. Host files count by what changes when a
 /// package manager replaces them, so that a look at them suffices.
 fn key(plan: &Plan) -> Result<String, ImageError> {
-    let mut text = format!("{FORMAT}\n{}\n{}\n", plan.summary, files::sha256_bytes(plan.init));
+    let mut text = format!("{FORMAT}\n{}\n{}\n", plan.summary, files::sha256_bytes(&plan.init));
     for (guest, host) in &plan.programs {
         let meta = std::fs::metadata(host).map_err(|source| io_error(host, source))?;
         text += &format!(
@@ -202,7 +203,7 @@ fn load(cache: &Path, stem: &str) -> Option<Image> {
 }
 
 fn build(cache: &Path, stem: &str, plan: &Plan) -> Result<Image, ImageError> {
-    let mut bytes = base_layer(plan.init)?.to_bytes()?;
+    let mut bytes = base_layer(&plan.init)?.to_bytes()?;
     if !plan.programs.is_empty() {
         bytes.extend(program_layer(&plan.programs)?.to_bytes()?);
     }
@@ -262,7 +263,7 @@ mod tests {
     use super::*;
 
     async fn agent(cache: &Path, guest: &'static [u8]) -> Image {
-        ensure(ImageKind::Agent, cache, guest, &CancellationToken::new()).await.unwrap()
+        ensure(ImageKind::Agent, cache, guest.into(), &CancellationToken::new()).await.unwrap()
     }
 
     #[tokio::test]
@@ -310,7 +311,7 @@ mod tests {
         let key_now = || {
             let programs = Files::from([(PathBuf::from("/usr/bin/p"), host.clone())]);
             let summary = String::new();
-            key(&Plan { name: "agent", summary, init: b"", programs }).unwrap()
+            key(&Plan { name: "agent", summary, init: b"".as_slice().into(), programs }).unwrap()
         };
         std::fs::write(&host, "1").unwrap();
         let before = key_now();

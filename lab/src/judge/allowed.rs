@@ -133,21 +133,6 @@ mod tests {
     }
 
     #[test]
-    fn a_console_that_was_not_kept_is_no_pass() {
-        let mut case = ring();
-        case.console_lost_bytes = 5;
-        is(&case, Verdict::Infra, Owner::Lab, "5 bytes of the console were not kept");
-        assert!(case.judge().snapshot_new.is_empty());
-        case.console = WARN.as_bytes().to_vec();
-        is(&case, Verdict::Kernel, Owner::Kernel, "WARNING in fuse_uring_x");
-        assert!(case.judge().evidence.iter().any(|l| l.contains("were not kept")));
-        let mut case = ring();
-        case.console_lost_bytes = 5;
-        case.end = CaseEnd::Cancelled;
-        assert_eq!(case.short().0, Verdict::Skip { reason: "interrupted".into() });
-    }
-
-    #[test]
     fn what_is_said_of_a_taint_is_shown_with_it() {
         let mut case = ring();
         case.console = b"[    1.000000] x: loading out-of-tree module taints kernel.\n".to_vec();

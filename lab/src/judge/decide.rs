@@ -21,8 +21,7 @@ use crate::detect::Fault;
 /// 4. An end other than the last step.
 /// 5. What must hold after the last step.
 ///
-/// Splats that the scenario allows are told and do not count. A console that was not kept whole
-/// turns a pass into no result: what was lost may have been a splat.
+/// Splats that the scenario allows are told and do not count.
 pub fn judge(evidence: &Evidence<'_>) -> Judgement {
     whole(evidence, allowed::sort(evidence))
 }
@@ -39,7 +38,7 @@ pub(super) fn without_faults(evidence: &Evidence<'_>) -> Judgement {
 fn whole(evidence: &Evidence<'_>, declared: Declared<'_>) -> Judgement {
     let mut judgement = decide(evidence, &declared);
     if *evidence.end != CaseEnd::Cancelled {
-        let findings = declared.expired.iter().cloned().chain(not_kept(evidence));
+        let findings = declared.expired.iter().cloned();
         judgement = findings.fold(judgement, add);
     }
     judgement.evidence.extend(declared.notes);
@@ -75,13 +74,6 @@ fn decide(evidence: &Evidence<'_>, declared: &Declared<'_>) -> Judgement {
         )),
     };
     conclude(vec![finding], Vec::new())
-}
-
-fn not_kept(evidence: &Evidence<'_>) -> Option<Finding> {
-    let lost = evidence.console_lost_bytes;
-    (lost > 0).then(|| {
-        Finding::infra(format!("{lost} bytes of the console were not kept, a splat may be in them"))
-    })
 }
 
 fn splat(undeclared: &[&Fault]) -> Option<Finding> {

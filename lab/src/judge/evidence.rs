@@ -31,8 +31,6 @@ pub struct Evidence<'a> {
     pub end: &'a CaseEnd,
     /// What the console told, after it was drained.
     pub faults: &'a [detect::Fault],
-    /// Bytes of the console that were not kept, so that faults in them were not seen.
-    pub console_lost_bytes: u64,
     /// The day, by UTC.
     pub today: jiff::civil::Date,
     /// Taint bits before the first step.

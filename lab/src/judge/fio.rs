@@ -45,13 +45,13 @@ pub(super) fn sane(evidence: &Evidence<'_>, step: &str, seen: &FioObservation) -
 fn idle(evidence: &Evidence<'_>, step: &str, run: &FioRun) -> Option<&'static str> {
     let named = evidence.scenario.steps.iter().find(|s| s.name == step)?;
     let Step::Fio { rw, .. } = &named.step else { return None };
-    let reads: u64 = run.jobs.iter().map(|j| j.read.total_ios).sum();
-    let writes: u64 = run.jobs.iter().map(|j| j.write.total_ios).sum();
+    let reads = run.jobs.iter().any(|j| j.read.total_ios > 0);
+    let writes = run.jobs.iter().any(|j| j.write.total_ios > 0);
     let mixed = rw.contains("rw") || rw.contains("readwrite");
-    if (mixed || rw.contains("read")) && reads == 0 {
+    if (mixed || rw.contains("read")) && !reads {
         return Some("reads");
     }
-    ((mixed || rw.contains("write")) && writes == 0).then_some("writes")
+    ((mixed || rw.contains("write")) && !writes).then_some("writes")
 }
 
 fn parse(evidence: &Evidence<'_>, seen: &FioObservation) -> Result<FioRun, String> {

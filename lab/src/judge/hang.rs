@@ -189,8 +189,12 @@ fn context(diagnosis: &Diagnosis) -> Vec<String> {
 
 /// `12 arrived, 11 replied, 1 held`.
 fn counts(stats: &ServerStats) -> String {
-    let sum = |count: fn(&QueueStats) -> u64| stats.queues.iter().map(count).sum::<u64>();
-    let arrived = sum(|queue| queue.arrived.iter().map(|(_, n)| n).sum());
+    // The numbers are a guest's word and may be any.
+    fn add(numbers: impl Iterator<Item = u64>) -> u64 {
+        numbers.fold(0, u64::saturating_add)
+    }
+    let sum = |count: fn(&QueueStats) -> u64| add(stats.queues.iter().map(count));
+    let arrived = sum(|queue| add(queue.arrived.iter().map(|(_, n)| *n)));
     let (replied, held) = (sum(|queue| queue.replied), sum(|queue| queue.in_flight.into()));
     format!("{arrived} arrived, {replied} replied, {held} held")
 }

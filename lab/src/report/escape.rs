@@ -1,5 +1,7 @@
 //! Makes foreign text safe to show: a guest must not reach the terminal of who reads about it.
 
+use std::fmt::Write;
+
 /// One line of foreign text: control characters, line breaks, escape sequences and characters
 /// that change the order of text become visible escapes (`\x1b`); a tab becomes a space.
 ///
@@ -12,6 +14,24 @@ pub fn clean(text: &str) -> String {
             c if (c as u32) < 0x100 && c.is_control() => push_hex(&mut out, c as u32),
             c if is_unsafe(c) => out.extend(c.escape_unicode()),
             c => out.push(c),
+        }
+    }
+    out
+}
+
+/// JSON of the same meaning, in which all that [`clean`] would escape is an escape of JSON.
+/// `text` is what a serializer wrote: such characters stand in its strings only.
+pub fn json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut pair = [0; 2];
+    for c in text.chars() {
+        if is_unsafe(c) && c != '\n' {
+            for unit in c.encode_utf16(&mut pair) {
+                // Writing to a string does not fail.
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(c);
         }
     }
     out
@@ -41,7 +61,7 @@ fn push_hex(out: &mut String, byte: u32) {
 fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
-            '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            '\u{ad}' | '\u{180e}' | '\u{e0000}'..='\u{e007f}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
             | '\u{fffe}' | '\u{ffff}')
 }
@@ -58,6 +78,17 @@ mod tests {
         assert_eq!(clean("a\tb"), "a b");
         let every: String = (0..0x3000u32).filter_map(char::from_u32).collect();
         assert!(!clean(&every).chars().any(char::is_control));
+    }
+
+    #[test]
+    fn json_keeps_its_meaning_and_has_nothing_that_a_terminal_obeys() {
+        let every: String =
+            (0..0x3000u32).chain(0xe0000..0xe0100).filter_map(char::from_u32).collect();
+        let raw = serde_json::to_string_pretty(&[every.as_str()]).unwrap();
+        let safe = json(&raw);
+        assert_eq!(serde_json::from_str::<[String; 1]>(&safe).unwrap(), [every]);
+        assert!(raw.contains(is_unsafe) && !safe.replace('\n', "").contains(is_unsafe));
+        assert_eq!(json("{\"größer\": \"\u{9b}\"}"), "{\"größer\": \"\\u009b\"}");
     }
 
     #[test]

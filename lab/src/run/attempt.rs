@@ -1,6 +1,7 @@
 //! One attempt of a case, from its directory to its judgement.
 
-use std::io;
+use std::io::{self, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,11 +14,14 @@ use super::record::CaseDir;
 use super::resolved::scenario_json;
 use super::session::{Seen, Session, millis};
 use super::source::{self, Source};
+use crate::detect::Fault;
 use crate::host::slots::SlotError;
+use crate::judge::verdict::{Owner, Verdict};
 use crate::judge::{CaseEnd, Evidence, Judgement, Said, against, ran_on_base, snapshot, store};
 
 use crate::kernel::Kernel;
 use crate::plan::Case;
+use crate::report::escape;
 use crate::vm::End;
 use crate::vm::argv::argv;
 use crate::vm::spec::VmSpec;
@@ -25,6 +29,12 @@ use crate::vm::spec::VmSpec;
 /// How long a guest that lost its agent may take to end by itself, so that a panic wins over
 /// the lost connection.
 const LAST_WORDS: Duration = Duration::from_secs(3);
+
+/// Characters of the cause of a judgement that broke off.
+const MAX_CAUSE: usize = 300;
+
+/// Bytes of a console in which the kernel's first message must be.
+const MAX_HEAD: u64 = 64 << 10;
 
 /// What an attempt needs beside the context.
 pub(super) struct Attempt<'a> {
@@ -72,7 +82,8 @@ impl Attempt<'_> {
         if seen.end == CaseEnd::Cancelled || context.cancel.is_cancelled() {
             return Ok(None);
         }
-        let judgement = self.judge(&dir, &seen, &heard).await?;
+        let (faults, no_lines) = self.located(&dir, &heard).await;
+        let judgement = unless_broken(|| self.judge(&dir, &seen, &faults, no_lines))?;
         Ok(Some(Done { judgement, duration: begin.elapsed(), dir: dir.relative }))
     }
 
@@ -102,20 +113,31 @@ impl Attempt<'_> {
         }
         let console = Arc::clone(machine.console());
         machine.end(End::Quit).await;
-        let text = console.text();
-        let mut heard = match &seen.escalation {
-            Some(escalation) => Heard::escalated(escalation, &text),
-            None => Heard::unasked(text),
+        let faults = console.faults();
+        let heard = match &seen.escalation {
+            Some(escalation) => Heard::escalated(escalation, faults),
+            None => Heard::unasked(faults),
         };
-        heard.lost_bytes = console.lost_bytes();
         (seen, heard)
     }
 
-    async fn judge(&self, dir: &CaseDir, seen: &Seen, heard: &Heard) -> io::Result<Judgement> {
-        let (boot, boot_lost_bytes) = self.source.boot_console();
-        let faults = heard.faults(&boot);
-        let first_words = if boot.is_empty() { &heard.unasked } else { &boot };
-        let (faults, no_lines) = lines::add(faults, self.kernel, first_words).await;
+    /// The faults, with files and lines where debug info is at hand; or why there are none.
+    async fn located(&self, dir: &CaseDir, heard: &Heard) -> (Vec<Fault>, Option<String>) {
+        let faults = heard.faults();
+        let first_words = match self.source {
+            Source::Template(template) => template.boot_text(),
+            Source::Cold | Source::Broken(_) => head_of(&dir.console()),
+        };
+        lines::add(faults, self.kernel, &first_words).await
+    }
+
+    fn judge(
+        &self,
+        dir: &CaseDir,
+        seen: &Seen,
+        faults: &[Fault],
+        no_lines: Option<String>,
+    ) -> io::Result<Judgement> {
         let (scenario, topology) = (&self.case.scenario, &self.case.topology);
         let wanted = snapshot::wanted(scenario, topology, self.policy());
         let snapshots = store::load(&self.context.snapshots, &wanted);
@@ -137,8 +159,7 @@ impl Attempt<'_> {
             artifacts: &seen.artifacts,
             final_stats: &seen.final_stats,
             end: &seen.end,
-            faults: &faults,
-            console_lost_bytes: boot_lost_bytes + heard.lost_bytes,
+            faults,
             today: jiff::tz::TimeZone::UTC.to_datetime(jiff::Timestamp::now()).date(),
             taint_before: seen.facts.as_ref().map(|f| f.tainted),
             taint_after: seen.taint_after,
@@ -224,8 +245,47 @@ fn write_inputs(dir: &CaseDir, case: &Case, spec: &VmSpec, slowdown: u32) -> io:
     std::fs::write(dir.scenario(), json)
 }
 
+/// What a guest sends is judged by much code; where that breaks off, the case has no result and
+/// the others go on.
+fn unless_broken(judge: impl FnOnce() -> io::Result<Judgement>) -> io::Result<Judgement> {
+    // What it borrows is the case's own and is not looked at again, but for the lists of the
+    // base, which are locked and changed as a whole.
+    catch_unwind(AssertUnwindSafe(judge)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+        Ok(Judgement {
+            verdict: Verdict::Infra,
+            owner: Some(Owner::Lab),
+            cause: escape::clip(&format!("the lab broke off while it judged: {text}"), MAX_CAUSE),
+            evidence: Vec::new(),
+            snapshot_new: Vec::new(),
+        })
+    })
+}
+
+/// The beginning of a file; nothing where there is none.
+fn head_of(path: &Path) -> String {
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path).map(|file| file.take(MAX_HEAD).read_to_end(&mut bytes));
+    drop(read);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> io::Result<()> {
-    let mut text = serde_json::to_vec_pretty(value).map_err(io::Error::other)?;
-    text.push(b'\n');
-    std::fs::write(path, text)
+    let text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
+    std::fs::write(path, escape::json(&text) + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_judgement_that_breaks_off_is_no_result_and_no_end_of_the_run() {
+        let no_numbers: &[u64] = &[];
+        let broken = unless_broken(|| Err(io::Error::other(format!("{}", no_numbers[1])))).unwrap();
+        assert_eq!((broken.verdict, broken.owner), (Verdict::Infra, Some(Owner::Lab)));
+        assert!(broken.cause.contains("index out of bounds"), "{}", broken.cause);
+        assert!(unless_broken(|| Err(io::Error::other("full"))).is_err());
+    }
 }

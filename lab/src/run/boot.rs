@@ -7,6 +7,7 @@ use super::context::Context;
 use super::escalate::{Escalation, Questions};
 use super::heard::Heard;
 use super::session::{Seen, end_of, millis};
+use crate::detect::Fault;
 use crate::judge::CaseEnd;
 use crate::vm::machine::{CONSOLE_LOG, Machine};
 use crate::vm::spec::VmSpec;
@@ -26,7 +27,7 @@ pub(super) struct Broken {
     /// Its console, whole.
     pub(super) console: Vec<u8>,
     /// What was asked of a kernel that hangs, and what it said after that.
-    asked: Option<(Escalation, String)>,
+    asked: Option<(Escalation, Vec<Fault>)>,
 }
 
 impl Broken {
@@ -41,7 +42,7 @@ impl Broken {
         Broken { end, ..Broken::new(VmError::Cancelled, record) }
     }
 
-    fn asked(error: VmError, record: &Path, asked: Option<(Escalation, String)>) -> Broken {
+    fn asked(error: VmError, record: &Path, asked: Option<(Escalation, Vec<Fault>)>) -> Broken {
         let console = std::fs::read(record.join(CONSOLE_LOG)).unwrap_or_default();
         let text = String::from_utf8_lossy(&console);
         let own = asked.as_ref().map_or(&*text, |(escalation, _)| &escalation.before);
@@ -59,7 +60,7 @@ impl Broken {
     /// Its console by whether the lab asked.
     pub(super) fn heard(&self) -> Heard {
         match &self.asked {
-            Some((escalation, since)) => Heard::escalated(escalation, since),
+            Some((escalation, since)) => Heard::escalated(escalation, since.clone()),
             None => Heard::log(&self.console),
         }
     }
@@ -81,7 +82,10 @@ pub(super) async fn boot(
         Err(error) => error,
     };
     if !matches!(error, VmError::NoAgent { .. } | VmError::Silent { .. }) {
+        // What it said last is read to the end before it is looked at.
+        let console = Arc::clone(machine.console());
         drop(machine);
+        console.drained(limits.end).await;
         return Err(Broken::new(error, record));
     }
     let memory = spec.topology.memory_bytes();
@@ -97,7 +101,7 @@ pub(super) async fn boot(
     if cancel.is_cancelled() {
         return Err(Broken::new(VmError::Cancelled, record));
     }
-    Err(Broken::asked(error, record, Some((escalation, console.text()))))
+    Err(Broken::asked(error, record, Some((escalation, console.faults()))))
 }
 
 /// What an error of a cold boot means: a kernel that stays silent hangs. `console` is what the

@@ -13,6 +13,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::session::millis;
+use crate::detect::Fault;
 use crate::judge::dump;
 use crate::vm::machine::Machine;
 use crate::vm::{Break, VmError};
@@ -40,8 +41,12 @@ pub(super) struct Escalation {
     pub(super) asked: Vec<Asked>,
     /// The console up to the first question to the kernel.
     pub(super) before: String,
+    /// The faults in it, and its lines.
+    pub(super) before_faults: (Vec<Fault>, usize),
     /// The console from there, up to an NMI.
     pub(super) answer: String,
+    /// The faults in that.
+    pub(super) answer_faults: Vec<Fault>,
     /// Whether an NMI was sent: nothing that the kernel said after it is its own doing.
     pub(super) nmi: bool,
     /// Where everything waits, by the agent's word or else by the kernel's.
@@ -63,14 +68,15 @@ impl Questions<'_> {
     pub(super) async fn ask(self) -> Escalation {
         let mut done = Escalation::default();
         done.diagnosis = self.agent(&mut done.asked).await;
-        done.before = self.machine.console().cut();
+        let console = self.machine.console();
+        (done.before, done.before_faults) = (console.cut(), console.cut_faults());
         let mut heard = false;
         for (step, question) in
             [("sysrq-w", Break::Blocked), ("sysrq-t", Break::Tasks), ("sysrq-l", Break::Cpus)]
         {
             heard |= self.sysrq(step, question, &mut done.asked).await;
         }
-        done.answer = self.machine.console().cut();
+        (done.answer, done.answer_faults) = (console.cut(), console.faults());
         if !heard {
             done.nmi = true;
             self.nmi(&mut done.asked).await;

@@ -45,6 +45,8 @@ pub struct Host<'a> {
     pub root: Option<&'a Path>,
     /// QEMU program, where another than the one in PATH was named.
     pub qemu: Option<PathBuf>,
+    /// Guest binary, where another than the lab's own was named: for testers of lab itself.
+    pub guest: Option<PathBuf>,
     /// How many runs are kept.
     pub keep: Keep,
     /// What VMs may have of this machine.

@@ -1,7 +1,8 @@
 //! What must be at hand before the first case: QEMU, kernels, images, the accelerator.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -12,7 +13,7 @@ use super::source::cmdline_of;
 use crate::config::kernel::KernelEntry;
 use crate::config::scenario::ImageKind;
 use crate::config::topology::Topology;
-use crate::image;
+use crate::image::{self, ImageError};
 use crate::kernel::{self, Fetch, Kernel, Resolver};
 use crate::plan::Plan;
 use crate::vm::accel::{self, AccelRequest};
@@ -41,13 +42,26 @@ pub(super) async fn prepare(
     let mut kinds: BTreeSet<ImageKind> = plan.cases.iter().map(|c| c.scenario.image).collect();
     kinds.insert(ImageKind::Agent); // the canary's
     let mut images = BTreeMap::new();
+    let guest = guest(host)?;
     for kind in kinds {
         let cache = host.paths.images();
-        let image = image::ensure(kind, &cache, image::guest::binary(), cancel).await?;
+        let image = image::ensure(kind, &cache, guest.clone(), cancel).await?;
         images.insert(kind, image.path);
     }
     let (accel, accel_note) = choose(host, plan, accel, &qemu, &kernels, &images, cancel).await?;
     Ok(Prepared { qemu, accel, accel_note, kernels, images })
+}
+
+/// The guest binary. That it is another than the lab's own is told: nothing such a run says
+/// counts for a kernel.
+fn guest(host: &Host<'_>) -> Result<Cow<'static, [u8]>, RunError> {
+    let other = host.guest.as_deref();
+    if let Some(path) = other {
+        (host.tell)(&format!("guest binary {}, not the lab's own", path.display()));
+    }
+    image::guest::chosen(other).map_err(|source| {
+        ImageError::Io { path: other.unwrap_or(Path::new("")).to_owned(), source }.into()
+    })
 }
 
 /// The kernels of a plan.

@@ -142,18 +142,6 @@ impl Source {
         }
     }
 
-    /// What the boot printed before the case began: judged with every case that starts there.
-    /// With the number of bytes that were not kept.
-    pub(super) fn boot_console(&self) -> (String, u64) {
-        match self {
-            Source::Template(template) => {
-                let console = template.console();
-                (console.text(), console.lost_bytes())
-            }
-            _ => (String::new(), 0),
-        }
-    }
-
     /// A VM whose agent answered.
     pub(super) async fn machine(
         &self,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::events::{Event, Record};
+use crate::report::escape;
 
 /// Longest line of `events.jsonl`, bytes without its newline.
 pub const MAX_LINE: usize = 4 << 20;
@@ -33,6 +34,7 @@ impl Record {
         let event = serde_json::to_string(&self.event)?;
         // Both are objects with at least one member: join them into one.
         let line = format!("{},{}", &stamp[..stamp.len() - 1], &event[1..]);
+        let line = escape::json(&line);
         if line.len() > MAX_LINE { Err(WireError::TooLong(line.len())) } else { Ok(line) }
     }
 

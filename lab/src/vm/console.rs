@@ -1,12 +1,10 @@
-//! The guest's serial console: read without pause, kept within bounds, watched for markers, and
-//! typed to when a kernel that hangs is asked what it does.
+//! The guest's serial console: read without pause, kept within bounds, scanned for faults,
+//! watched for markers, and typed to when a kernel that hangs is asked what it does.
 //!
-//! A guest that prints without end fills neither disk nor memory, and QEMU never waits for
-//! the lab to read. What the text means is decided elsewhere (`detect`).
+//! A guest that prints without end fills neither disk nor memory, and hides no fault by it: the
+//! scan sees every byte. What the text means is decided elsewhere (`detect`).
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,16 +16,21 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::console_log::{FAULTS_MAX, HEAD_MAX, Log, TAIL_MAX};
+use crate::detect::{Fault, MAX_FAULTS, Scan};
 use crate::host::capture::Capture;
 
-/// Most bytes in `console.log`; one line at its end tells that there was more.
-pub const FILE_MAX: u64 = 32 << 20;
+/// Most bytes in `console.log`; of a longer console its head, the lines of faults and its tail.
+pub const FILE_MAX: u64 = (HEAD_MAX + FAULTS_MAX + TAIL_MAX) as u64 + 200;
 
-/// Bytes of the head and of the tail kept in memory for detection, each.
+/// Bytes of the head and of the tail kept in memory, each.
 pub const TEXT_MAX: usize = 4 << 20;
 
 /// Longer lines are matched in pieces of this many bytes.
 const LINE_MAX: usize = 8 << 10;
+
+/// Longest marker, bytes.
+const MARKER_MAX: usize = 64;
 
 /// Lines before the registration of a marker that are matched, too.
 const RECENT: usize = 2048;
@@ -58,8 +61,10 @@ pub struct Console {
 #[derive(Debug)]
 struct State {
     capture: Capture,
+    scan: Scan,
+    /// Faults of what was cut off.
+    earlier: Vec<Fault>,
     total: u64,
-    lost_bytes: u64,
     line: Vec<u8>,
     recent: VecDeque<String>,
     waiters: Vec<Waiter>,
@@ -75,11 +80,12 @@ struct Waiter {
 impl Console {
     /// Reads `stream` to its end, into the file `log` as well. Errors: the file cannot be made.
     pub fn follow(stream: UnixStream, log: &Path) -> std::io::Result<Console> {
-        let mut log = Log { file: File::create(log)?, left: FILE_MAX };
+        let mut log = Log::create(log)?;
         let shared = Arc::new(Mutex::new(State {
             capture: Capture::new(TEXT_MAX, TEXT_MAX),
+            scan: Scan::default(),
+            earlier: Vec::new(),
             total: 0,
-            lost_bytes: 0,
             line: Vec::new(),
             recent: VecDeque::new(),
             waiters: Vec::new(),
@@ -90,7 +96,8 @@ impl Console {
         let state = Arc::clone(&shared);
         let task = tokio::spawn(async move {
             read_all(stream, &mut log, &state).await;
-            lock(&state).end();
+            let faults = lock(&state).end();
+            log.end(&faults);
             let _ = tell.send(true);
         });
         Ok(Console { shared, writer: writer.into(), ended, task })
@@ -104,10 +111,34 @@ impl Console {
     /// As [`Console::text`], and begins anew: what comes later is told apart from it.
     pub fn cut(&self) -> String {
         let fresh = Capture::new(TEXT_MAX, TEXT_MAX);
+        std::mem::replace(&mut lock(&self.shared).capture, fresh).text()
+    }
+
+    /// The faults in everything that was printed since the last [`Console::cut_faults`], kept
+    /// or not.
+    pub fn faults(&self) -> Vec<Fault> {
+        lock(&self.shared).scan.faults()
+    }
+
+    /// As [`Console::faults`], and begins anew. With the number of lines that were scanned.
+    pub fn cut_faults(&self) -> (Vec<Fault>, usize) {
         let mut state = lock(&self.shared);
-        let old = std::mem::replace(&mut state.capture, fresh);
-        state.lost_bytes += old.lost();
-        old.text()
+        let scan = std::mem::take(&mut state.scan);
+        let faults = scan.faults();
+        state.earlier.extend(faults.iter().cloned());
+        state.earlier.truncate(MAX_FAULTS);
+        (faults, scan.lines())
+    }
+
+    /// The scan as it stands: that of a console which goes on where this one ended.
+    pub fn scan(&self) -> Scan {
+        lock(&self.shared).scan.clone()
+    }
+
+    /// Takes `scan` for what was printed before, by a guest of which this one is a clone. To be
+    /// called before it runs.
+    pub fn go_on_from(&self, scan: Scan) {
+        lock(&self.shared).scan = scan;
     }
 
     /// Types into the console, at most `limit`. Errors: QEMU does not take it.
@@ -130,12 +161,6 @@ impl Console {
             }
         }
         false
-    }
-
-    /// Bytes that are missing from [`Console::text`].
-    pub fn lost_bytes(&self) -> u64 {
-        let state = lock(&self.shared);
-        state.lost_bytes + state.capture.lost()
     }
 
     /// Bytes printed so far.
@@ -185,11 +210,17 @@ impl State {
 
     fn push(&mut self, bytes: &[u8]) {
         self.capture.push(bytes);
+        self.scan.push(bytes);
         self.total += bytes.len() as u64;
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.line.extend_from_slice(piece);
-            if piece.ends_with(b"\n") || self.line.len() > LINE_MAX {
+            if piece.ends_with(b"\n") {
                 self.line_done();
+            } else if self.line.len() > LINE_MAX {
+                // A marker may be on both sides of where a long line is divided.
+                let overlap = self.line[self.line.len() - MARKER_MAX..].to_vec();
+                self.line_done();
+                self.line = overlap;
             }
         }
     }
@@ -206,31 +237,14 @@ impl State {
         self.recent.push_back(line);
     }
 
-    fn end(&mut self) {
+    /// Ends the waits; gives the faults of all that was printed.
+    fn end(&mut self) -> Vec<Fault> {
         self.line_done();
         self.ended = true;
         self.waiters.clear();
-    }
-}
-
-struct Log {
-    file: File,
-    left: u64,
-}
-
-impl Log {
-    /// Writes what the bound allows. A file that cannot be written does not stop the reader:
-    /// the text in memory is what is judged.
-    fn push(&mut self, bytes: &[u8]) {
-        if self.left == 0 {
-            return;
-        }
-        let part = &bytes[..bytes.len().min(usize::try_from(self.left).unwrap_or(usize::MAX))];
-        self.left -= part.len() as u64;
-        let _ = self.file.write_all(part);
-        if self.left == 0 {
-            let _ = self.file.write_all(b"\n[lab: the console went on, not kept]\n");
-        }
+        let mut faults = std::mem::take(&mut self.earlier);
+        faults.extend(self.scan.faults());
+        faults
     }
 }
 
@@ -292,9 +306,59 @@ mod tests {
         drop(guest);
         assert!(console.drained(LONG).await);
         let size = dir.path().join("console.log").metadata().unwrap().len();
-        assert!((FILE_MAX..FILE_MAX + 100).contains(&size), "{size}");
+        assert!((HEAD_MAX as u64..FILE_MAX).contains(&size), "{size}");
         let text = console.text();
         assert!(text.len() < 2 * TEXT_MAX + 100 && text.ends_with("\nthe end\n"));
+    }
+
+    #[tokio::test]
+    async fn a_fault_in_the_middle_of_a_flood_is_found_and_kept() {
+        let (console, mut guest, dir) = pair();
+        let noise = format!("{}\n", "noise ".repeat(10_000)).repeat(16);
+        let half = (52 << 20) / noise.len();
+        for _ in 0..half {
+            guest.write_all(noise.as_bytes()).await.unwrap();
+        }
+        guest.write_all(b"[    2.000000] Kernel panic - not syncing: lost?\n").await.unwrap();
+        for _ in 0..half {
+            guest.write_all(noise.as_bytes()).await.unwrap();
+        }
+        drop(guest);
+        assert!(console.drained(LONG).await);
+        assert!(console.total() > 99 << 20);
+        let faults = console.faults();
+        assert_eq!(faults.len(), 1);
+        assert_eq!(faults[0].first_line, half * 16 + 1);
+        assert!(!console.text().contains("lost?"), "beyond what is kept");
+        let log = std::fs::read_to_string(dir.path().join("console.log")).unwrap();
+        assert!(log.contains("[lab: fault at line") && log.contains("not syncing: lost?"));
+        assert!(log.ends_with(&noise[noise.len() - 1000..]) && log.len() as u64 <= FILE_MAX);
+    }
+
+    #[tokio::test]
+    async fn a_marker_is_found_wherever_a_line_without_an_end_is_divided() {
+        for shift in 0..MARKER_MAX {
+            let (console, mut guest, _dir) = pair();
+            let before = "x".repeat(LINE_MAX - MARKER_MAX + shift);
+            guest.write_all(format!("{before}lab-end-0123456789abcdef").as_bytes()).await.unwrap();
+            guest.write_all(&[b'y'; LINE_MAX]).await.unwrap();
+            assert!(console.wait_for("lab-end-0123456789abcdef", LONG).await.is_ok(), "{shift}");
+        }
+    }
+
+    #[tokio::test]
+    async fn faults_are_told_by_the_cut_and_those_of_a_clone_go_on_from_its_template() {
+        let (console, mut guest, _dir) = pair();
+        guest.write_all(b"[    1.000000] Kernel panic - not syncing: a\nx lab-a\n").await.unwrap();
+        console.wait_for("lab-a", LONG).await.unwrap();
+        let (clone, mut cloned, _dir) = pair();
+        clone.go_on_from(console.scan());
+        cloned.write_all(b"[    2.000000] Kernel panic - not syncing: b\nlab-b\n").await.unwrap();
+        clone.wait_for("lab-b", LONG).await.unwrap();
+        let lines: Vec<_> = clone.faults().iter().map(|f| f.first_line).collect();
+        assert_eq!(lines, [1, 3]);
+        let (faults, lines) = console.cut_faults();
+        assert_eq!((faults.len(), lines, console.faults().len()), (1, 2, 0));
     }
 
     #[tokio::test]

@@ -4,6 +4,7 @@
 pub mod accel;
 pub mod argv;
 pub mod console;
+mod console_log;
 mod end;
 mod error;
 mod escalate;

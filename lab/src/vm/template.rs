@@ -125,6 +125,7 @@ impl Template {
             ..self.spec.clone()
         };
         let mut machine = Machine::start(&spec, record, limits, cancel).await?;
+        machine.console().go_on_from(self.console.scan());
         load(&machine, &self.state, limits, cancel).await?;
         machine.command(qmp::cont {}, cancel).await?;
         machine.agent_hello(limits.wake, cancel).await?;
@@ -141,6 +142,11 @@ impl Template {
         &self.topology
     }
 
+    /// What the boot printed.
+    pub fn boot_text(&self) -> String {
+        self.console.text()
+    }
+
     /// From the start of QEMU to the agent's first answer.
     pub fn boot_time(&self) -> Duration {
         self.boot
@@ -149,11 +155,6 @@ impl Template {
     /// From the end of the questions to the saved state.
     pub fn save_time(&self) -> Duration {
         self.save
-    }
-
-    /// The console of the boot. What a clone prints comes after it.
-    pub fn console(&self) -> &Arc<Console> {
-        &self.console
     }
 }
 

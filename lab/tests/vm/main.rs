@@ -9,9 +9,11 @@
 mod base;
 mod hangs;
 mod harness;
+mod hostile;
 mod input;
 mod interrupt;
 mod records;
 mod slots;
+mod strict;
 mod topologies;
 mod verdicts;
