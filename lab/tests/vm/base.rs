@@ -132,7 +132,8 @@ fn a_case_that_is_skipped_on_the_series_only_fails() {
     let dir = project.path().join("lacking");
     std::fs::create_dir(&dir).unwrap();
     std::fs::copy(image, dir.join("vmlinuz")).unwrap();
-    std::fs::write(dir.join("config"), "CONFIG_FUSE_FS=y\n# CONFIG_FUSE_IO_URING is not set\n").unwrap();
+    std::fs::write(dir.join("config"), "CONFIG_FUSE_FS=y\n# CONFIG_FUSE_IO_URING is not set\n")
+        .unwrap();
     project.write("kernels/new.toml", "summary = \"lacks it\"\npath = \"lacking/vmlinuz\"\n");
     let run = run(&project);
     assert_eq!((verdict_of(&run, "old"), verdict_of(&run, "new")), ("PASS".into(), "FAIL".into()));
