@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use lab::config::scenario::Profile;
 use lab::host::paths::{self, Overrides, Paths};
 use lab::host::process::{self, Program};
+use lab::host::slots::Share;
 use lab::plan::{Selection, plan};
 use lab::run::{Host, prepare, project};
 use lab::vm::machine::Machine;
@@ -202,6 +203,7 @@ async fn prepare_bench(cancel: CancellationToken) -> Bench {
         paths: &paths,
         root: found.root.as_deref(),
         qemu: None,
+        share: Share::default(),
         guest: None,
         keep: lab::run::Keep::default(),
         tell: &tell,

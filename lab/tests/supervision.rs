@@ -293,7 +293,8 @@ async fn an_endless_console_does_not_keep_the_agent_from_answering() {
     let machine = stage.hello().await.unwrap();
     let begin = Instant::now();
     while machine.console().total() < lab::vm::console::FILE_MAX + (1 << 20) {
-        assert!(begin.elapsed() < PATIENCE, "console is not read");
+        // Every byte is scanned, which takes its time without optimisation.
+        assert!(begin.elapsed() < 6 * PATIENCE, "console is not read");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     machine.request(Command::Facts, PATIENCE, &stage.cancel).await.unwrap();

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use lab::doctor::{Check, Level, worst};
 use lab::host::paths::{self, Overrides, Paths, PathsError};
+use lab::host::slots::Share;
 use lab::plan::{Plan, PlanError, plan};
 use lab::report::{SinkFault, replay};
 use lab::run::options::{ReportOptions, RerunOptions, TestOptions};
@@ -39,7 +40,7 @@ enum Failure {
     #[error(transparent)]
     Find(#[from] FindError),
     #[error("{0}")]
-    Keep(String),
+    Setting(String),
     #[error("run {0} cannot be read: {1}")]
     Read(String, std::io::Error),
     #[error("{0}")]
@@ -109,8 +110,10 @@ fn host<'a>(found: &'a Found, paths: &'a Paths) -> Result<Host<'a>, Failure> {
     let guest = std::env::var_os("LAB_GUEST").map(PathBuf::from);
     let var = |name: &str| std::env::var(name).ok();
     let keep = Keep::read(var("LAB_KEEP_RUNS").as_deref(), var("LAB_KEEP_BYTES").as_deref());
-    let keep = keep.map_err(Failure::Keep)?;
-    Ok(Host { paths, root: found.root.as_deref(), qemu, guest, keep, tell: &out::note })
+    let keep = keep.map_err(Failure::Setting)?;
+    let share = Share::read(var("LAB_SLOTS").as_deref(), var("LAB_MEMORY").as_deref());
+    let share = share.map_err(Failure::Setting)?;
+    Ok(Host { paths, root: found.root.as_deref(), qemu, guest, keep, share, tell: &out::note })
 }
 
 /// Runs a plan, or shows it.

@@ -1,7 +1,7 @@
 //! `lab rerun`.
 
 use clap::builder::FalseyValueParser;
-use lab::run::options::RerunOptions;
+use lab::run::options::{Changes, RerunOptions};
 
 use super::args::{Accel, FormatArg, IsolationArg};
 
@@ -21,13 +21,23 @@ pub(super) struct Rerun {
     #[arg(long, env = "LAB_SEED", value_name = "N")]
     seed: Option<u64>,
 
-    /// How guest code is executed.
-    #[arg(long, env = "LAB_ACCEL", value_enum, default_value_t = Accel::Auto)]
-    accel: Accel,
+    /// How guest code is executed. Without it: as recorded.
+    #[arg(long, env = "LAB_ACCEL", value_enum)]
+    accel: Option<Accel>,
 
-    /// How each case gets a pristine VM.
-    #[arg(long, env = "LAB_ISOLATION", value_enum, default_value_t = IsolationArg::Clone)]
-    isolation: IsolationArg,
+    /// How each case gets a pristine VM. Without it: as recorded.
+    #[arg(long, env = "LAB_ISOLATION", value_enum)]
+    isolation: Option<IsolationArg>,
+
+    /// Cases at a time. Without it: as recorded.
+    #[arg(short = 'j', long, env = "LAB_JOBS", value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    jobs: Option<u32>,
+
+    /// Attempts beyond the first of a case that fails. Without it: as recorded.
+    #[arg(long, env = "LAB_RETRIES", value_name = "N",
+          value_parser = clap::value_parser!(u32).range(0..=100))]
+    retries: Option<u32>,
 
     /// Form of the results on standard output.
     #[arg(long, env = "LAB_FORMAT", value_enum, default_value_t = FormatArg::Human)]
@@ -41,8 +51,12 @@ impl Rerun {
             what: self.what,
             resume: self.resume,
             seed: self.seed,
-            accel: self.accel.into(),
-            isolation: self.isolation.into(),
+            changes: Changes {
+                accel: self.accel.map(Into::into),
+                isolation: self.isolation.map(Into::into),
+                jobs: self.jobs,
+                retries: self.retries,
+            },
             format: self.format.into(),
             argv,
         }

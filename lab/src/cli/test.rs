@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
 use lab::plan::Selection;
-use lab::run::options::TestOptions;
+use lab::run::options::{Manner, TestOptions};
 
 use super::args::{Accel, FormatArg, IsolationArg};
 use super::select::Select;
@@ -80,14 +80,16 @@ impl Test {
         let selection = Selection { base, ..self.select.into_selection(fresh_seed) };
         TestOptions {
             selection,
-            accel: self.accel.into(),
-            isolation: self.isolation.into(),
-            jobs: self.jobs,
-            retries: self.retries,
-            fail_fast: self.fail_fast,
+            manner: Manner {
+                accel: self.accel.into(),
+                isolation: self.isolation.into(),
+                jobs: self.jobs,
+                retries: self.retries,
+                fail_fast: self.fail_fast,
+                vmcore: self.vmcore,
+            },
             format: self.format.into(),
             junit: self.junit,
-            vmcore: self.vmcore,
             dry_run: self.dry_run,
             setup: self.setup,
             ci,

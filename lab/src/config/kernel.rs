@@ -9,6 +9,8 @@ pub struct KernelEntry {
     pub summary: String,
     /// Where it comes from.
     pub source: KernelSource,
+    /// Its vmlinux with debug info, where that is not part of the source.
+    pub vmlinux: Option<std::path::PathBuf>,
     /// Additions to the kernel command line.
     pub cmdline: Vec<String>,
     /// The queue policy that it claims, e.g. `submitting-cpu`; names the snapshots it is held to.

@@ -2,7 +2,7 @@
 //!
 //! Keys: `summary`; either `[debian]` with `suites`, `flavour` and `requires` (options that must
 //! be `y`, without `CONFIG_`), or `path` (a bzImage, a vmlinux or a built source tree, relative
-//! to the project); `kernel-args`; `queue-policy`.
+//! to the project); `vmlinux` (debug info of it, relative to the project); `kernel-args`; `queue-policy`.
 
 use super::kernel::{KernelEntry, KernelSource};
 use super::problem::{FileProblems, SourceFile};
@@ -18,6 +18,7 @@ fn entry(name: &str, root: &Table<'_>) -> Option<KernelEntry> {
     let summary = root.required("summary");
     let cmdline = kernel_args(root);
     let queue_policy = root.optional("queue-policy").map(|policy: Name| policy.0);
+    let vmlinux: Option<String> = root.optional("vmlinux");
     let path: Option<String> = root.optional("path");
     let debian = root.table("debian").map(|table| debian(&table));
     let source = match (path, debian) {
@@ -41,6 +42,7 @@ fn entry(name: &str, root: &Table<'_>) -> Option<KernelEntry> {
         name: name.into(),
         summary: summary?,
         source: source?,
+        vmlinux: vmlinux.map(Into::into),
         cmdline,
         queue_policy,
     })

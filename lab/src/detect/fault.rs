@@ -15,6 +15,8 @@ pub struct Fault {
     /// One line that is the same in every run, such as `WARNING in fuse_uring_destruct`; at most
     /// 160 characters, without control characters.
     pub title: String,
+    /// File and line where it is, where debug info tells.
+    pub place: Option<String>,
     /// The message without its prefixes, at most 240 characters.
     pub message: String,
     /// Rule and innermost functions; what two logs have in common has the same one.

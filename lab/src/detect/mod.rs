@@ -3,6 +3,7 @@
 mod compare;
 mod fault;
 mod follow;
+mod frame;
 mod plumbing;
 mod printk;
 mod report;
@@ -17,6 +18,7 @@ mod corpus_tests;
 
 pub use compare::{Comparison, Mark, compare};
 pub use fault::{Fault, MAX_FAULTS};
+pub use frame::{Frame, frame};
 pub use rule::{Kind, Rule, Stage};
 pub use rules::rules;
 pub use scan::{Scan, scan};

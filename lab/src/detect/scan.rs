@@ -260,6 +260,7 @@ impl Scan {
                 fingerprint,
                 follows: follow::cause(&report, &faults),
                 title,
+                place: None,
                 message: report.message,
                 lines: report.lines,
                 first_line: report.first_line,

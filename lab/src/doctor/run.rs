@@ -69,6 +69,7 @@ mod tests {
             name: "gone".into(),
             summary: String::new(),
             source: KernelSource::Path(dir.path().join("gone")),
+            vmlinux: None,
             cmdline: vec![],
             queue_policy: None,
         };

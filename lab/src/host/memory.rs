@@ -18,10 +18,11 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// What one more guest may have beside guests that were promised `promised` bytes. They
-    /// need not have touched them yet, so that what is available alone does not tell.
-    pub fn left(&self, promised: u64) -> u64 {
-        let budget = self.total / GUESTS.1 * GUESTS.0;
+    /// What one more guest may have of a budget in bytes (three quarters of all, where none is
+    /// given), beside guests that were promised `promised` bytes. They need not have touched
+    /// them yet, so that what is available alone does not tell.
+    pub fn left(&self, budget: Option<u64>, promised: u64) -> u64 {
+        let budget = budget.unwrap_or(self.total / GUESTS.1 * GUESTS.0);
         let unpromised = budget.saturating_sub(promised);
         unpromised.min(self.available.saturating_sub(RESERVE))
     }
@@ -49,12 +50,13 @@ mod tests {
     #[test]
     fn promises_count_though_they_are_not_touched() {
         let host = Memory { total: 8 << 30, available: 7 << 30 };
-        assert_eq!(host.left(0), 6 << 30);
-        assert_eq!(host.left(5 << 30), 1 << 30);
-        assert_eq!(host.left(100 << 30), 0);
+        assert_eq!(host.left(None, 0), 6 << 30);
+        assert_eq!(host.left(None, 5 << 30), 1 << 30);
+        assert_eq!(host.left(None, 100 << 30), 0);
+        assert_eq!(host.left(Some(2 << 30), 1 << 30), 1 << 30);
         let busy = Memory { available: 1 << 30, ..host };
-        assert_eq!(busy.left(0), 512 << 20);
-        assert_eq!(Memory { available: 0, ..host }.left(0), 0);
+        assert_eq!(busy.left(None, 0), 512 << 20);
+        assert_eq!(Memory { available: 0, ..host }.left(None, 0), 0);
     }
 
     #[test]

@@ -51,8 +51,6 @@ pub fn said(evidence: &Evidence<'_>) -> Said {
     let rest = without_faults(evidence);
     let ending = match rest.verdict {
         Verdict::Fail => format!("FAIL: {}", rest.cause),
-        // A case that would have passed has no snapshot of its own to be held to yet.
-        Verdict::New => Verdict::Pass.to_string(),
         other => other.to_string(),
     };
     Said {
@@ -78,7 +76,8 @@ pub fn against(judgement: Judgement, said: &Said, base: &BaseCase) -> (Judgement
     let titles = |list: &[&Mark]| list.iter().map(|mark| mark.title.clone()).collect();
     let undeclared = compare(&base.faults, &said.undeclared);
     let known = undeclared.new.is_empty() && !undeclared.known.is_empty();
-    let ended_alike = said.ending == "PASS" || base.endings.contains(&said.ending);
+    let good = ["PASS", "NEW"].contains(&&*said.ending);
+    let ended_alike = good || base.endings.contains(&said.ending);
     let excused = judgement.verdict == Verdict::Kernel && known && ended_alike;
     let compared = Compared {
         known: titles(&all.known),
@@ -92,7 +91,14 @@ pub fn against(judgement: Judgement, said: &Said, base: &BaseCase) -> (Judgement
         lines.push(format!("not so on base: without the known faults: {}", said.ending));
     }
     judgement.evidence.splice(0..0, lines.iter().map(|line| clip(line, MAX_LINE)));
-    if excused {
+    if excused && said.ending == "NEW" {
+        // What the faults are excused for is still held to no snapshot. None is written either:
+        // it would be one of a kernel that splats.
+        judgement.verdict = Verdict::New;
+        judgement.owner = Some(Owner::Scenario);
+        judgement.cause = format!("no snapshot yet; known on base: {}", judgement.cause);
+        judgement.snapshot_new.clear();
+    } else if excused {
         judgement.verdict = Verdict::Known;
         judgement.owner = None;
         judgement.cause = format!("known on base: {}", judgement.cause);
@@ -192,6 +198,14 @@ mod tests {
             verdict(&said(&["a"], "FAIL: x"), &base(&["a"], Verdict::Kernel, "FAIL: y")).0,
             Verdict::Kernel
         );
+    }
+
+    #[test]
+    fn a_known_fault_does_not_hide_a_missing_snapshot() {
+        let on_base = base(&["a"], Verdict::Kernel, "NEW");
+        let (found, compared) = against(kernel(), &said(&["a"], "NEW"), &on_base);
+        assert_eq!((found.verdict, found.owner), (Verdict::New, Some(Owner::Scenario)));
+        assert!(compared.excused && found.snapshot_new.is_empty());
     }
 
     #[test]

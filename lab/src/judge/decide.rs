@@ -83,8 +83,12 @@ fn splat(undeclared: &[&Fault]) -> Option<Finding> {
         format!("then{link}: {}", f.title)
     };
     let later = undeclared[1..].iter().take(8).map(told);
+    let cause = match &first.place {
+        Some(place) => format!("{} ({place})", first.title),
+        None => first.title.clone(),
+    };
     Some(
-        Finding::new(Verdict::Kernel, Owner::Kernel, first.title.as_str())
+        Finding::new(Verdict::Kernel, Owner::Kernel, cause)
             .because(first.lines.iter().cloned())
             .because(later),
     )

@@ -18,17 +18,17 @@ const PF_KTHREAD: u64 = 0x0020_0000;
 /// The id of the parent of all kernel threads.
 const KTHREADD: u32 = 2;
 
-/// User tasks of the dumps in a console's text, each once: of a task that is in several dumps,
+/// User tasks, and kernel threads in FUSE, of the dumps in a console's text, each once: of a task that is in several dumps,
 /// the first that shows a stack.
 pub fn tasks(console: &str) -> Vec<TaskReport> {
     let mut found: Vec<TaskReport> = Vec::new();
-    let mut current: Option<TaskReport> = None;
+    let mut current: Option<(TaskReport, bool)> = None;
     for line in console.lines() {
         let message = message(clip(line));
         if let Some(head) = message.strip_prefix("task:") {
             keep(&mut found, current.take());
             current = parse_head(head);
-        } else if let Some(task) = &mut current
+        } else if let Some((task, _)) = &mut current
             && let Some(function) = function(message)
             && task.stack.len() < MAX_STACK
         {
@@ -41,8 +41,11 @@ pub fn tasks(console: &str) -> Vec<TaskReport> {
     found
 }
 
-fn keep(found: &mut Vec<TaskReport>, task: Option<TaskReport>) {
-    let Some(task) = task else { return };
+fn keep(found: &mut Vec<TaskReport>, task: Option<(TaskReport, bool)>) {
+    let Some((task, kernel)) = task else { return };
+    if kernel && !task.stack.iter().any(|function| function.contains("fuse_")) {
+        return;
+    }
     match found.iter().position(|known| known.tid == task.tid) {
         Some(at) if found[at].stack.is_empty() => found[at] = task,
         Some(_) => {}
@@ -70,8 +73,8 @@ fn message(line: &str) -> &str {
 }
 
 /// `lab-agent       state:T stack:0     pid:77    tgid:77    ppid:1      task_flags:0x400040 …`;
-/// none for a kernel thread.
-fn parse_head(head: &str) -> Option<TaskReport> {
+/// with it, whether it is a kernel thread.
+fn parse_head(head: &str) -> Option<(TaskReport, bool)> {
     let (name, rest) = head.split_once(" state:")?;
     let state = rest.chars().next().filter(char::is_ascii_alphabetic)?;
     let field = |key: &str| {
@@ -88,7 +91,7 @@ fn parse_head(head: &str) -> Option<TaskReport> {
     let pid = number(" tgid:").unwrap_or(tid);
     let syscall = String::new();
     let stack = Vec::new();
-    (!kernel).then(|| TaskReport { tid, pid, name, state: state.into(), stack, syscall })
+    Some((TaskReport { tid, pid, name, state: state.into(), stack, syscall }, kernel))
 }
 
 /// `request_wait_answer+0x12f/0x210 [fuse]`, and only frames that are sure.
@@ -122,14 +125,18 @@ mod tests {
     fn a_head_tells_task_process_and_state() {
         let head = "a b             state:D stack:14360 pid:78    tgid:77    ppid:70     \
                     task_flags:0x400040 flags:0x00004002";
-        let task = parse_head(head).unwrap();
+        let (task, kernel) = parse_head(head).unwrap();
+        assert!(!kernel);
         assert_eq!(
             (task.tid, task.pid, task.name.as_str(), task.state.as_str()),
             (78, 77, "a b", "D")
         );
         let thread = "kworker/0:1     state:I stack:0     pid:9     tgid:9     ppid:2      \
                       task_flags:0x4208060 flags:0x00004000";
-        assert_eq!(parse_head(thread), None);
+        assert!(parse_head(thread).unwrap().1);
+        let dump = |function: &str| tasks(&format!("task:{thread}\n {function}+0x1/0x2\n"));
+        assert!(dump("worker_thread").is_empty());
+        assert_eq!(dump("fuse_writepages").len(), 1, "a flusher that waits for a server");
         for odd in ["", "x", "x state:", "x state:D", "x state:D pid:99999999999"] {
             assert_eq!(parse_head(odd), None, "{odd}");
         }

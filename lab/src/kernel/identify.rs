@@ -46,6 +46,19 @@ pub fn identify(path: &Path) -> Result<Identity, KernelError> {
     Ok(Identity { image: path.to_path_buf(), release, config })
 }
 
+/// The uncompressed kernel that belongs to an image: itself, or what the build that made it left
+/// at the top of its tree.
+pub fn debug_info(image: &Path) -> Option<PathBuf> {
+    let top = image.to_str()?.strip_suffix(TREE_IMAGE);
+    let beside = match top {
+        Some(top) => Path::new(top).join("vmlinux"),
+        None => image.to_path_buf(),
+    };
+    let mut head = [0; 4];
+    File::open(&beside).ok()?.read_exact(&mut head).ok()?;
+    vmlinux::recognise(&head).then_some(beside)
+}
+
 fn tree(path: &Path) -> Result<Identity, KernelError> {
     let image_path = path.join(TREE_IMAGE);
     if !image_path.is_file() {

@@ -11,6 +11,7 @@ pub mod identify;
 mod release;
 pub mod resolve;
 pub mod store;
+pub mod symbols;
 pub mod version;
 pub mod vmlinux;
 

@@ -26,6 +26,8 @@ pub struct Kernel {
     pub image: PathBuf,
     /// SHA-256 of the image, hex.
     pub sha256: String,
+    /// Its vmlinux, where one is at hand; it may be of another build.
+    pub vmlinux: Option<PathBuf>,
     /// Its configuration, where it is at hand.
     pub config: Option<KernelConfig>,
     /// Where it came from, for people.
@@ -83,7 +85,8 @@ async fn from_entry(
         }
     };
     let (cmdline, queue_policy) = (entry.cmdline.clone(), entry.queue_policy.clone());
-    Ok(Kernel { cmdline, queue_policy, ..kernel })
+    let vmlinux = entry.vmlinux.clone().or_else(|| kernel.vmlinux.clone());
+    Ok(Kernel { vmlinux, cmdline, queue_policy, ..kernel })
 }
 
 async fn from_debian(
@@ -105,6 +108,7 @@ async fn from_debian(
         release: stored.meta.release,
         image: stored.dir.join(&stored.meta.image),
         sha256: stored.meta.sha256,
+        vmlinux: None,
         config: Some(config),
         origin: format!("debian {} {}", stored.meta.suite, stored.meta.version),
         cmdline: Vec::new(),
@@ -123,6 +127,7 @@ fn from_path(name: &str, path: &Path) -> Result<Kernel, KernelError> {
         name: name.to_owned(),
         release,
         sha256,
+        vmlinux: identify::debug_info(&image),
         config,
         origin: format!("path {}", image.display()),
         image,
@@ -152,6 +157,7 @@ mod tests {
             name: name.into(),
             summary: String::new(),
             source,
+            vmlinux: None,
             cmdline: vec!["quiet".into()],
             queue_policy: Some("submitting-cpu".into()),
         }

@@ -80,6 +80,33 @@ pub fn inspect<R: Read + Seek>(mut file: R) -> Result<Vmlinux, VmlinuxError> {
     Ok(Vmlinux { release, config })
 }
 
+/// The banner of a vmlinux: what its kernel prints first, from `Linux version` to the end of the
+/// line.
+///
+/// # Errors
+///
+/// Damage, another machine, no kernel.
+pub fn banner<R: Read + Seek>(mut file: R) -> Result<String, VmlinuxError> {
+    let (_, loads) = segments(&mut file)?;
+    let mut found = None;
+    search(&mut file, &loads, |_, window| found = found.take().or_else(|| find_banner(window)))?;
+    found.ok_or(VmlinuxError::NoKernel)
+}
+
+/// A whole banner with its end; windows overlap by more than one is long.
+fn find_banner(mut window: &[u8]) -> Option<String> {
+    while let Some(at) = find(window, BANNER) {
+        let text = &window[at..];
+        let line = &text[..text.len().min(OVERLAP_BYTES)];
+        let end = line.iter().position(|b| matches!(b, b'\n' | 0));
+        if let Some(end) = end.filter(|_| !line.contains(&b'%')) {
+            return Some(String::from_utf8_lossy(&line[..end]).trim_end().to_owned());
+        }
+        window = &window[at + BANNER.len()..];
+    }
+    None
+}
+
 /// Offset and length in the file.
 type Range = (u64, u64);
 

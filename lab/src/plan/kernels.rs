@@ -54,6 +54,7 @@ fn from_path(text: &str, project: &Project, earlier: &[Arc<KernelEntry>]) -> Ker
         name,
         summary: format!("from {text}"),
         source: KernelSource::Path(text.into()),
+        vmlinux: None,
         cmdline: Vec::new(),
         queue_policy: None,
     }

@@ -102,7 +102,7 @@ impl RunFold {
                 (self.seed, self.planned, self.strict) = (*seed, *planned, *strict);
                 self.argv = argv.clone();
             }
-            Event::CasePlanned { case, kernel, topology, scenario, seed, base } => {
+            Event::CasePlanned { case, kernel, topology, scenario, seed, base, .. } => {
                 let state = self.case_mut(case);
                 state.kernel.clone_from(kernel);
                 state.topology.clone_from(topology);
@@ -130,6 +130,7 @@ impl RunFold {
             Event::KernelReady { .. }
             | Event::VmReady { .. }
             | Event::CaseFaults { .. }
+            | Event::RunResumed { .. }
             | Event::Note { .. } => {}
         }
     }
@@ -236,7 +237,9 @@ impl RunFold {
 
 /// What a comparison says, in one line.
 fn compared(event: &Event) -> String {
-    let Event::CaseCompared { base, base_verdict, comparable, known, new, gone, .. } = event else {
+    let Event::CaseCompared { base, base_verdict, comparable, known, new, gone, excused, .. } =
+        event
+    else {
         return String::new();
     };
     if !comparable {
@@ -246,7 +249,9 @@ fn compared(event: &Event) -> String {
     let told = |what: &str, titles: &[String]| {
         (!titles.is_empty()).then(|| format!("{what}: {}", titles.join(", ")))
     };
-    let parts = [told("new", new), told("known on base", known), told("gone", gone)];
+    // The cause of an excused case names them.
+    let known = told("known on base", known).filter(|_| !excused);
+    let parts = [told("new", new), known, told("gone", gone)];
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 

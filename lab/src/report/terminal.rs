@@ -214,6 +214,9 @@ impl Reporter for Terminal {
             Event::CaseFinished { case, .. } => {
                 self.fold.case(case).and_then(|case| self.case_line(case))
             }
+            Event::RunResumed { finished, left } => {
+                Some(format!("{:>9} {finished} cases had finished, {left} are left", "resumed"))
+            }
             Event::Note { .. } if self.options.quiet_notes => None,
             Event::Note { text } => Some(format!("{:>9} {}", "note", clip(text, 400))),
             Event::VmReady { kernel, topology, reason: Some(reason), .. } => Some(format!(

@@ -1,6 +1,6 @@
 //! One attempt of a case, from its directory to its judgement.
 
-use std::io;
+use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 use super::context::Context;
 use super::events::Event;
 use super::heard::Heard;
+use super::lines;
 use super::record::CaseDir;
 use super::resolved::scenario_json;
 use super::session::{Seen, Session, millis};
 use super::source::{self, Source};
+use crate::detect::Fault;
 use crate::host::slots::SlotError;
 use crate::judge::verdict::{Owner, Verdict};
 use crate::judge::{CaseEnd, Evidence, Judgement, Said, against, ran_on_base, snapshot, store};
@@ -30,6 +32,9 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// Characters of the cause of a judgement that broke off.
 const MAX_CAUSE: usize = 300;
+
+/// Bytes of a console in which the kernel's first message must be.
+const MAX_HEAD: u64 = 64 << 10;
 
 /// What an attempt needs beside the context.
 pub(super) struct Attempt<'a> {
@@ -77,7 +82,8 @@ impl Attempt<'_> {
         if seen.end == CaseEnd::Cancelled || context.cancel.is_cancelled() {
             return Ok(None);
         }
-        let judgement = unless_broken(|| self.judge(&dir, &seen, &heard))?;
+        let (faults, no_lines) = self.located(&dir, &heard).await;
+        let judgement = unless_broken(|| self.judge(&dir, &seen, &faults, no_lines))?;
         Ok(Some(Done { judgement, duration: begin.elapsed(), dir: dir.relative }))
     }
 
@@ -115,8 +121,23 @@ impl Attempt<'_> {
         (seen, heard)
     }
 
-    fn judge(&self, dir: &CaseDir, seen: &Seen, heard: &Heard) -> io::Result<Judgement> {
+    /// The faults, with files and lines where debug info is at hand; or why there are none.
+    async fn located(&self, dir: &CaseDir, heard: &Heard) -> (Vec<Fault>, Option<String>) {
         let faults = heard.faults();
+        let first_words = match self.source {
+            Source::Template(template) => template.boot_text(),
+            Source::Cold | Source::Broken(_) => head_of(&dir.console()),
+        };
+        lines::add(faults, self.kernel, &first_words).await
+    }
+
+    fn judge(
+        &self,
+        dir: &CaseDir,
+        seen: &Seen,
+        faults: &[Fault],
+        no_lines: Option<String>,
+    ) -> io::Result<Judgement> {
         let (scenario, topology) = (&self.case.scenario, &self.case.topology);
         let wanted = snapshot::wanted(scenario, topology, self.policy());
         let snapshots = store::load(&self.context.snapshots, &wanted);
@@ -138,7 +159,7 @@ impl Attempt<'_> {
             artifacts: &seen.artifacts,
             final_stats: &seen.final_stats,
             end: &seen.end,
-            faults: &faults,
+            faults,
             today: jiff::tz::TimeZone::UTC.to_datetime(jiff::Timestamp::now()).date(),
             taint_before: seen.facts.as_ref().map(|f| f.tainted),
             taint_after: seen.taint_after,
@@ -148,6 +169,8 @@ impl Attempt<'_> {
         };
         let judgement =
             self.compare(crate::judge::judge(&evidence), &crate::judge::said(&evidence))?;
+        let mut judgement = judgement;
+        judgement.evidence.extend(no_lines);
         if !self.context.strict {
             let mut pending = judgement.snapshot_new.iter();
             pending.try_for_each(|new| store::write_pending(&self.context.snapshots, new))?;
@@ -238,6 +261,14 @@ fn unless_broken(judge: impl FnOnce() -> io::Result<Judgement>) -> io::Result<Ju
             snapshot_new: Vec::new(),
         })
     })
+}
+
+/// The beginning of a file; nothing where there is none.
+fn head_of(path: &Path) -> String {
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path).map(|file| file.take(MAX_HEAD).read_to_end(&mut bytes));
+    drop(read);
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> io::Result<()> {

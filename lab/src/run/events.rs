@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::options::Manner;
 use crate::detect::Mark;
 use crate::judge::verdict::{Owner, Verdict};
 
@@ -49,6 +50,16 @@ pub enum Event {
         strict: bool,
         /// Host: kernel release, CPUs, memory MiB.
         host: String,
+        /// How the cases are run.
+        #[serde(default)]
+        manner: Manner,
+    },
+    /// A run that was cut off goes on.
+    RunResumed {
+        /// Cases that had finished.
+        finished: u32,
+        /// Cases that are left.
+        left: u32,
     },
     /// A case is part of the plan. All of them come before the first case starts.
     CasePlanned {
@@ -65,6 +76,9 @@ pub enum Event {
         /// It runs on the base kernel and does not count.
         #[serde(default)]
         base: bool,
+        /// SHA-256 of all that decides what is done: scenario, topology, kernel arguments.
+        #[serde(default)]
+        digest: Option<String>,
     },
     /// A kernel image is at hand.
     KernelReady {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
@@ -16,6 +16,7 @@ use super::log::EventLog;
 use super::options::TestOptions;
 use super::prepare::{self, Prepared};
 use super::record::RunDir;
+use super::resolved::digest;
 use super::resume::Earlier;
 use super::retain::{self, Keep};
 use super::session::millis;
@@ -26,7 +27,7 @@ use crate::doctor::Check;
 use crate::host::paths::{Paths, PathsError};
 use crate::host::scratch::Scratch;
 use crate::host::setup::{self, SetupError};
-use crate::host::slots::Slots;
+use crate::host::slots::{Share, Slots};
 use crate::image::ImageError;
 use crate::judge::exit::{Outcome, exit_code};
 use crate::judge::verdict::{Tally, Verdict};
@@ -48,6 +49,8 @@ pub struct Host<'a> {
     pub guest: Option<PathBuf>,
     /// How many runs are kept.
     pub keep: Keep,
+    /// What VMs may have of this machine.
+    pub share: Share,
     /// Takes lines about what takes long or was decided.
     pub tell: &'a (dyn Fn(&str) + Send + Sync),
 }
@@ -168,10 +171,11 @@ async fn run(
         () = cancel.cancelled() => return Err(RunError::Interrupted),
     };
     let done = earlier.as_ref().map(Earlier::verdicts);
+    let took = earlier.as_ref().map(Earlier::took).unwrap_or_default();
     let records = earlier.as_ref().map(Earlier::all).unwrap_or_default().to_vec();
     let bases = Bases::of(plan.base.clone(), &records);
     let (run_dir, log) = match earlier {
-        Some(earlier) => again(earlier, &prepared, reporters)?,
+        Some(earlier) => again(host, earlier, &prepared, reporters)?,
         None => fresh(host, reporters)?,
     };
     let context = context(host, options, &prepared, (run_dir, log), bases, cancel)?;
@@ -188,7 +192,7 @@ async fn run(
     verdicts.base.extend(rest.base);
     // A base that was not run leaves the question open that was asked.
     let no_base = verdicts.base.contains(&Verdict::Infra) || verdicts.base.len() != planned_base;
-    let code = finish(&context, planned, no_base, &verdicts.tested, begin)?;
+    let code = finish(&context, planned, no_base, &verdicts.tested, took + begin.elapsed())?;
     context.log.finish();
     Ok(code)
 }
@@ -197,25 +201,32 @@ async fn run(
 fn fresh(host: &Host<'_>, reporters: Reporters<'_>) -> Result<(RunDir, EventLog), RunError> {
     let run_dir = RunDir::create(&host.paths.runs)?;
     let mut log = EventLog::create(run_dir.path())?;
-    // Old runs that cannot be removed are no reason not to make a new one.
-    let removed = retain::prune(&host.paths.runs, host.keep).unwrap_or_default();
-    if removed.runs > 0 {
-        let mib = removed.bytes >> 20;
-        (host.tell)(&format!("removed the {} oldest runs, {mib} MiB", removed.runs));
-    }
+    make_room(host);
     for reporter in reporters(run_dir.path())? {
         log = log.with_reporter(reporter);
     }
     Ok((run_dir, log))
 }
 
+/// Removes the oldest runs where there are too many. A run that goes on is never removed.
+fn make_room(host: &Host<'_>) {
+    // Old runs that cannot be removed are no reason not to make a new one.
+    let removed = retain::prune(&host.paths.runs, host.keep).unwrap_or_default();
+    if removed.runs > 0 {
+        let mib = removed.bytes >> 20;
+        (host.tell)(&format!("removed the {} oldest runs, {mib} MiB", removed.runs));
+    }
+}
+
 /// A run that goes on. Its reporters see first what was done.
 fn again(
+    host: &Host<'_>,
     earlier: Earlier,
     prepared: &Prepared,
     reporters: Reporters<'_>,
 ) -> Result<(RunDir, EventLog), RunError> {
     earlier.same_kernels(&prepared.kernels)?;
+    make_room(host);
     let mut made = reporters(earlier.run_dir.path())?;
     for reporter in &mut made {
         earlier.records().for_each(|record| reporter.on(record));
@@ -225,8 +236,9 @@ fn again(
 }
 
 fn announce_rest(context: &Context, done: usize, plan: &Plan) -> io::Result<()> {
-    let text = format!("resumed: {done} cases had finished, {} are left", plan.cases.len());
-    context.log.emit(Event::Note { text })
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let event = Event::RunResumed { finished: count(done), left: count(plan.cases.len()) };
+    context.log.emit(event)
 }
 
 async fn before(
@@ -238,7 +250,7 @@ async fn before(
     if options.setup {
         setup::run(host.paths, host.tell, cancel).await?;
     }
-    prepare::prepare(host, plan, options.accel, cancel).await
+    prepare::prepare(host, plan, options.manner.accel, cancel).await
 }
 
 fn context(
@@ -261,10 +273,10 @@ fn context(
         accel: prepared.accel,
         snapshots,
         strict: options.strict(),
-        isolation: options.isolation,
-        slots: Slots::for_host(&host.paths.cache.join("slots")),
+        isolation: options.manner.isolation,
+        slots: Slots::for_host(&host.paths.cache.join("slots"), host.share),
         next_dir: AtomicU32::new(0),
-        vmcore: options.vmcore,
+        vmcore: options.manner.vmcore,
         bases,
         cancel,
     }))
@@ -299,6 +311,7 @@ fn announce(
         profile: options.selection.profile.name().into(),
         strict: context.strict,
         host: host_line(),
+        manner: options.manner.clone(),
     })?;
     for text in prepared.accel_note.iter().cloned() {
         log.emit(Event::Note { text })?;
@@ -311,6 +324,7 @@ fn announce(
             scenario: case.scenario.name.clone(),
             seed: case.seed,
             base: case.base,
+            digest: Some(digest(plan, case)),
         })?;
     }
     for kernel in prepared.kernels.values() {
@@ -345,9 +359,9 @@ fn work(context: &Context, options: &TestOptions, plan: &Plan, prepared: Prepare
         kernels: prepared.kernels,
         images: prepared.images,
         cases: plan.cases.clone(),
-        jobs: options.jobs.map_or(context.slots.count(), |jobs| jobs as usize),
-        retries: options.retries,
-        fail_fast: options.fail_fast,
+        jobs: options.manner.jobs.map_or(context.slots.count(), |jobs| jobs as usize),
+        retries: options.manner.retries,
+        fail_fast: options.manner.fail_fast,
     }
 }
 
@@ -356,7 +370,7 @@ fn finish(
     planned: usize,
     no_base: bool,
     verdicts: &[Verdict],
-    begin: Instant,
+    took: Duration,
 ) -> io::Result<u8> {
     let outcome = Outcome {
         interrupted: context.cancel.is_cancelled(),
@@ -375,7 +389,7 @@ fn finish(
         failed: count(Tally::Failed),
         skipped: count(Tally::Skipped),
         exit_code,
-        duration_ms: millis(begin.elapsed()),
+        duration_ms: millis(took),
     })?;
     Ok(exit_code)
 }

@@ -11,6 +11,7 @@ mod escalate;
 pub mod events;
 mod heard;
 pub mod launch;
+mod lines;
 pub mod log;
 pub mod options;
 pub mod prepare;

@@ -2,13 +2,17 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use crate::config::scenario::Profile;
 use crate::plan::Selection;
 
 /// Which accelerator to use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum AccelChoice {
     /// KVM where it is proven to run a guest, else TCG.
+    #[default]
     Auto,
     /// KVM or an error.
     Kvm,
@@ -17,9 +21,11 @@ pub enum AccelChoice {
 }
 
 /// How a case gets its VM.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Isolation {
     /// A clone of a template, where QEMU and kernel can do it.
+    #[default]
     Clone,
     /// A cold boot for each case.
     Boot,
@@ -36,12 +42,10 @@ pub enum Format {
     Jsonl,
 }
 
-/// Options of `lab test`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TestOptions {
-    /// What to run.
-    pub selection: Selection,
-    /// Accelerator.
+/// How cases are run: what a rerun and a resumed run take over from the record.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manner {
+    /// Accelerator asked for.
     pub accel: AccelChoice,
     /// How a case gets its VM.
     pub isolation: Isolation,
@@ -51,12 +55,47 @@ pub struct TestOptions {
     pub retries: u32,
     /// Stop at the first failure.
     pub fail_fast: bool,
+    /// Keep the memory of a guest that hangs, for crash and drgn.
+    pub vmcore: bool,
+}
+
+/// What of a recorded [`Manner`] is to be another one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Accelerator.
+    pub accel: Option<AccelChoice>,
+    /// How a case gets its VM.
+    pub isolation: Option<Isolation>,
+    /// Cases at a time.
+    pub jobs: Option<u32>,
+    /// Attempts beyond the first.
+    pub retries: Option<u32>,
+}
+
+impl Manner {
+    /// With changes.
+    pub fn with(self, changes: Changes) -> Manner {
+        Manner {
+            accel: changes.accel.unwrap_or(self.accel),
+            isolation: changes.isolation.unwrap_or(self.isolation),
+            jobs: changes.jobs.or(self.jobs),
+            retries: changes.retries.unwrap_or(self.retries),
+            ..self
+        }
+    }
+}
+
+/// Options of `lab test`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestOptions {
+    /// What to run.
+    pub selection: Selection,
+    /// How.
+    pub manner: Manner,
     /// Results on standard output.
     pub format: Format,
     /// JUnit file to write.
     pub junit: Option<PathBuf>,
-    /// Keep the memory of a guest that hangs, for crash and drgn.
-    pub vmcore: bool,
     /// Show the plan and the QEMU commands, start nothing.
     pub dry_run: bool,
     /// Install what is missing first.
@@ -83,10 +122,8 @@ pub struct RerunOptions {
     pub resume: bool,
     /// Seed of the one case named, instead of the recorded one.
     pub seed: Option<u64>,
-    /// Accelerator.
-    pub accel: AccelChoice,
-    /// How a case gets its VM.
-    pub isolation: Isolation,
+    /// What is to be done in another way than recorded.
+    pub changes: Changes,
     /// Results on standard output.
     pub format: Format,
     /// Command line as given, for the record.

@@ -85,7 +85,11 @@ pub fn open(given: Option<&Path>, cwd: &Path) -> Result<Found, ProjectError> {
 /// Paths in files of `kernels/` are relative to the project, not to the current directory.
 fn anchor_kernels(project: &mut Project, root: &Path) {
     for kernel in project.kernels.values_mut() {
-        if let KernelSource::Path(path) = &mut Arc::make_mut(kernel).source {
+        let kernel = Arc::make_mut(kernel);
+        if let KernelSource::Path(path) = &mut kernel.source {
+            *path = root.join(&*path);
+        }
+        if let Some(path) = &mut kernel.vmlinux {
             *path = root.join(&*path);
         }
     }

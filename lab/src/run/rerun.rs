@@ -185,18 +185,16 @@ fn selection(records: &[Record], seeds: &BTreeMap<String, u64>) -> Selection {
 }
 
 fn test_options(options: &RerunOptions, selection: Selection, records: &[Record]) -> TestOptions {
-    let strict =
-        records.iter().any(|record| matches!(record.event, Event::RunStarted { strict: true, .. }));
+    let started = records.iter().find_map(|record| match &record.event {
+        Event::RunStarted { strict, manner, .. } => Some((*strict, manner.clone())),
+        _ => None,
+    });
+    let (strict, manner) = started.unwrap_or_default();
     TestOptions {
         selection,
-        accel: options.accel,
-        isolation: options.isolation,
-        jobs: None,
-        retries: 0,
-        fail_fast: false,
+        manner: manner.with(options.changes),
         format: options.format,
         junit: None,
-        vmcore: false,
         dry_run: false,
         setup: false,
         ci: strict,

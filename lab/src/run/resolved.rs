@@ -1,8 +1,10 @@
 //! A scenario as it was run, for the record of a case.
 
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::config::scenario::{Allow, Expectation, NamedStep, Rule, Scenario};
+use crate::plan::{Case, Plan, describe_topology};
 
 /// The scenario after every default was filled in, as pretty JSON with a newline.
 ///
@@ -29,6 +31,19 @@ pub fn scenario_json(scenario: &Scenario, seed: u64, slowdown: u32) -> String {
         "expect": scenario.expect.iter().map(expectation).collect::<Vec<_>>(),
     });
     format!("{value:#}\n")
+}
+
+/// SHA-256 of all that decides what a case of a plan does on a given kernel, hexadecimal.
+pub(super) fn digest(plan: &Plan, case: &Case) -> String {
+    let kernel_args = plan.kernels.get(&case.kernel).map_or(&[][..], |kernel| &kernel.cmdline);
+    let mut hasher = Sha256::new();
+    hasher.update(scenario_json(&case.scenario, case.seed, 1));
+    hasher.update(describe_topology(&case.topology));
+    for arg in kernel_args {
+        hasher.update([0]);
+        hasher.update(arg);
+    }
+    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn step(named: &NamedStep) -> Value {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::dispatch::Verdicts;
 use super::events::{Event, Record};
@@ -13,6 +14,7 @@ use super::log::EventLog;
 use super::options::{RerunOptions, TestOptions};
 use super::record::{self, RunDir};
 use super::rerun;
+use super::resolved;
 use crate::config::load::Project;
 use crate::judge::verdict::Verdict;
 use crate::kernel::Kernel;
@@ -51,6 +53,7 @@ pub fn resume(
     }
     let left = left(&records).map_err(|text| wrong(format!("run {}: {text}", run.name())))?;
     let (options, plan) = rerun::replan(project, options, &records, &left)?;
+    unchanged(&records, &plan).map_err(|text| wrong(format!("run {}: {text}", run.name())))?;
     Ok((options, plan, Earlier { run_dir: run, log, records }))
 }
 
@@ -74,7 +77,38 @@ fn left(records: &[Record]) -> Result<BTreeMap<String, u64>, String> {
     Ok(seeds)
 }
 
+/// Refuses cases that are no longer what was planned: a run is of one state of its project.
+fn unchanged(records: &[Record], plan: &Plan) -> Result<(), String> {
+    let recorded = records.iter().filter_map(|record| match &record.event {
+        Event::CasePlanned { case, digest: Some(digest), .. } => Some((case, digest)),
+        _ => None,
+    });
+    let recorded: BTreeMap<&String, &String> = recorded.collect();
+    for case in &plan.cases {
+        let now = resolved::digest(plan, case);
+        if recorded.get(&case.id).is_some_and(|then| **then != now) {
+            let what = "scenario, topology or kernel arguments changed since it was planned";
+            return Err(format!("case {}: {what}; run it anew", case.id));
+        }
+    }
+    Ok(())
+}
+
 impl Earlier {
+    /// How long the parts so far took, from the first to the last record of each.
+    pub(super) fn took(&self) -> Duration {
+        let time = |record: &Record| record.time.parse::<jiff::Timestamp>().ok();
+        let begins = |record: &Record| {
+            matches!(record.event, Event::RunStarted { .. } | Event::RunResumed { .. })
+        };
+        let parts = self.records.chunk_by(|_, next| !begins(next));
+        let took = parts.filter_map(|part| {
+            let (first, last) = (time(part.first()?)?, time(part.last()?)?);
+            Duration::try_from(last.duration_since(first)).ok()
+        });
+        took.sum::<Duration>()
+    }
+
     /// The records that a reporter of the whole run is to see before it goes on.
     pub(super) fn records(&self) -> impl Iterator<Item = &Record> {
         self.records.iter().filter(|r| !matches!(r.event, Event::RunFinished { .. }))
@@ -155,6 +189,22 @@ mod tests {
     }
 
     #[test]
+    fn all_parts_of_a_run_take_time() {
+        let at = |second: u32, mut record: Record| {
+            record.time = format!("2026-01-02T03:04:{second:02}.000Z");
+            record
+        };
+        let resumed = samples::at(Event::RunResumed { finished: 1, left: 2 });
+        let (_dir, earlier) = earlier(vec![
+            at(1, samples::started(3)),
+            at(3, samples::case_started("k/t/a")),
+            at(30, resumed),
+            at(34, samples::case_started("k/t/b")),
+        ]);
+        assert_eq!(earlier.took(), Duration::from_secs(2 + 4));
+    }
+
+    #[test]
     fn finished_cases_count_once_and_an_earlier_end_is_none() {
         let mut records = cut_off();
         records.push(samples::finished("k/t/a", Verdict::Pass, None, ""));
@@ -172,6 +222,7 @@ mod tests {
             release: "7".into(),
             image: "/k".into(),
             sha256: sha256.into(),
+            vmlinux: None,
             config: None,
             origin: String::new(),
             cmdline: Vec::new(),

@@ -1,6 +1,7 @@
 //! Records for the tests of everything that reads them.
 
 use super::events::{Event, Record, SCHEMA};
+use super::options::Manner;
 use crate::detect::Mark;
 use crate::judge::verdict::{Owner, Verdict};
 
@@ -22,6 +23,7 @@ pub(crate) fn started(planned: u32) -> Record {
         profile: "quick".into(),
         strict: false,
         host: "6.1.0, 2 CPUs, 8192 MiB".into(),
+        manner: Manner::default(),
     })
 }
 
@@ -35,7 +37,15 @@ fn parts(case: &str) -> (String, String, String) {
 /// A planned case.
 pub(crate) fn planned(case: &str) -> Record {
     let (kernel, topology, scenario) = parts(case);
-    at(Event::CasePlanned { case: case.into(), kernel, topology, scenario, seed: 42, base: false })
+    at(Event::CasePlanned {
+        case: case.into(),
+        kernel,
+        topology,
+        scenario,
+        seed: 42,
+        base: false,
+        digest: None,
+    })
 }
 
 /// A case that began.
@@ -116,6 +126,7 @@ pub(crate) fn one_of_each() -> Vec<Record> {
         }),
         finished("stock/2x2/correctness/tree", Verdict::Fail, Some(Owner::Kernel), "differs"),
         at(Event::Note { text: "accelerator: tcg".into() }),
+        at(Event::RunResumed { finished: 1, left: 2 }),
         run_finished(0, 1, 0, 1),
     ]
 }

@@ -142,6 +142,11 @@ impl Template {
         &self.topology
     }
 
+    /// What the boot printed.
+    pub fn boot_text(&self) -> String {
+        self.console.text()
+    }
+
     /// From the start of QEMU to the agent's first answer.
     pub fn boot_time(&self) -> Duration {
         self.boot

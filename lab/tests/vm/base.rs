@@ -92,3 +92,51 @@ fn the_base_is_none_of_the_kernels_under_test() {
     assert_eq!(run.code, Some(2), "{}", run.all());
     assert!(run.stderr.contains("under test, too"), "{}", run.all());
 }
+
+#[test]
+fn a_base_that_could_not_be_run_excuses_nothing() {
+    // With one CPU the base is not laid out as the topology says.
+    let project = project(PANIC, "kernel-args = [\"maxcpus=1\"]\n", "");
+    let panics = run(&project);
+    assert_eq!(
+        (verdict_of(&panics, "old"), verdict_of(&panics, "new")),
+        ("INFRA".into(), "KERNEL".into())
+    );
+    assert_eq!(panics.code, Some(1), "{}", panics.all());
+    assert!(panics.stdout.contains("not compared, nothing is excused"), "{}", panics.all());
+
+    project.write("scenarios/correctness/x.toml", QUIET);
+    let junit = project.path().join("out.xml");
+    let args = ["test", "--kernel", "new", "--base", "old", "--topology", "1x2", "--repeat", "2"];
+    let more = ["--format", "ktap", "--junit", junit.to_str().unwrap()];
+    let passes = project.run(&[&args[..], &more[..]].concat());
+    assert_eq!(verdict_of(&passes, "new"), "PASS", "{}", passes.all());
+    assert_eq!(passes.code, Some(3), "the question stays open: {}", passes.all());
+    assert_eq!(passes.kind("case_finished").len(), 4, "{}", passes.all());
+    assert!(!passes.stdout.lines().any(|line| line.starts_with("not ok")), "{}", passes.stdout);
+    let xml = std::fs::read_to_string(junit).unwrap();
+    assert!(!xml.contains("<failure") && xml.contains("old/1x2"), "{xml}");
+}
+
+#[test]
+fn a_case_that_is_skipped_on_the_series_only_fails() {
+    let text = format!("requires = {{ config = [\"FUSE_IO_URING\"] }}\n{QUIET}");
+    let project = project(&text, "", "");
+    let whole = project.run(&["test", "--kernel", "old", "--topology", "1x2"]);
+    assert_eq!(whole.code, Some(0), "{}", whole.all());
+    let command = whole.file("qemu.cmd");
+    let mut words = command.split_whitespace().skip_while(|word| *word != "-kernel").skip(1);
+    let image = std::path::Path::new(words.next().unwrap().trim_matches('\''));
+
+    // The same image beside a configuration that lacks what the case needs.
+    let dir = project.path().join("lacking");
+    std::fs::create_dir(&dir).unwrap();
+    std::fs::copy(image, dir.join("vmlinuz")).unwrap();
+    std::fs::write(dir.join("config"), "CONFIG_FUSE_FS=y\n# CONFIG_FUSE_IO_URING is not set\n")
+        .unwrap();
+    project.write("kernels/new.toml", "summary = \"lacks it\"\npath = \"lacking/vmlinuz\"\n");
+    let run = run(&project);
+    assert_eq!((verdict_of(&run, "old"), verdict_of(&run, "new")), ("PASS".into(), "FAIL".into()));
+    assert_eq!(run.code, Some(1), "{}", run.all());
+    assert!(run.stdout.contains("the kernel lacks CONFIG_FUSE_IO_URING"), "{}", run.all());
+}

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::harness::{Finished, Project};
 use crate::strict;
@@ -145,9 +145,7 @@ fn run(modes: &[Mode], isolation: &str) -> Group {
         }
         peak
     });
-    let begin = Instant::now();
     let run = project.finish(child.wait_with_output().unwrap());
-    eprintln!("{} modes in {:?}", modes.len(), begin.elapsed());
     let peak_kib = watch.join().unwrap();
     Group { project, run, peak_kib }
 }

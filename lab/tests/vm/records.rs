@@ -43,3 +43,49 @@ fn a_case_that_cannot_run_is_skipped_with_the_reason_and_nothing_run_is_no_pass(
     assert!(run.kind("case_started").is_empty() && run.kind("vm_ready").is_empty());
     assert_eq!(run.stdout.lines().last(), Some("0 passed, 0 failed, 1 skipped"));
 }
+
+#[test]
+fn a_resumed_run_goes_on_as_it_began_and_refuses_another_project() {
+    let project = Project::new();
+    for name in ["one", "two"] {
+        project.write(&format!("scenarios/correctness/{name}.toml"), TREE);
+    }
+    let args = ["test", "--topology", "1x2", "--isolation", "boot", "-j", "1", "--retries", "3"];
+    let first = project.run(&args);
+    assert_eq!(first.code, Some(0), "{}", first.all());
+
+    // As if it had been killed when one case was done.
+    let log = first.run_dir.join("events.jsonl");
+    let text = std::fs::read_to_string(&log).unwrap();
+    let end = text.find("\"event\":\"case_finished\"").unwrap();
+    let end = end + text[end..].find('\n').unwrap() + 1;
+    std::fs::write(&log, &text[..end]).unwrap();
+    let name = first.run_dir.file_name().unwrap().to_str().unwrap();
+
+    project.write(
+        "scenarios/correctness/two.toml",
+        &TREE.replace("summary = \"s\"", "summary = \"t\""),
+    );
+    let refused = project.run(&["rerun", "--resume", name]);
+    assert_eq!(refused.code, Some(2), "{}", refused.all());
+    let two = "case stock/1x2/correctness/two: scenario, topology or kernel arguments changed";
+    assert!(refused.stderr.contains(two), "{}", refused.stderr);
+    assert_eq!(std::fs::read_to_string(&log).unwrap(), text[..end], "nothing was written");
+
+    project.write("scenarios/correctness/two.toml", TREE);
+    let whole = project.run(&["rerun", "--resume", name]);
+    assert_eq!(whole.code, Some(0), "{}", whole.all());
+    let cases = whole.kind("case_finished");
+    assert_eq!(cases.len(), 2, "{}", whole.all());
+    assert!(cases.iter().all(|case| case["isolation"] == "boot"), "{cases:?}");
+    let resumed = whole.kind("run_resumed");
+    assert_eq!((&resumed[0]["finished"], &resumed[0]["left"]), (&1.into(), &1.into()));
+    let own = cases.iter().map(|case| case["duration_ms"].as_u64().unwrap()).sum::<u64>();
+    let all = whole.kind("run_finished")[0]["duration_ms"].as_u64().unwrap();
+    assert!(all >= own, "{all} ms of both parts, {own} ms of the cases");
+
+    let again = project.run(&["rerun", name, "--isolation", "clone"]);
+    let manner = &again.kind("run_started")[0]["manner"];
+    assert_eq!(manner["isolation"], "clone", "{manner}");
+    assert_eq!((&manner["retries"], &manner["jobs"]), (&3.into(), &1.into()), "{manner}");
+}

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lab_proto::message::{Fault, FaultKind};
 use lab_proto::server::ServerStats;
@@ -54,12 +54,21 @@ impl Case {
         self.lock().retain(|server| server.report.mount_point != mount_point);
     }
 
-    /// Telemetry of every server that answers within `limit` each, and what the others lack.
+    /// Telemetry of every server that answers within `limit` for all of them, and what the
+    /// others lack. Together they keep as many arrivals as one may: a frame holds that.
     pub(crate) fn stats(&self, limit: Duration) -> (Vec<ServerStats>, Vec<String>) {
         let (mut stats, mut gaps) = (Vec::new(), Vec::new());
-        for server in self.servers() {
-            match server.stats(limit) {
-                Ok(found) => stats.push(found),
+        let end = Instant::now() + limit;
+        let servers = self.servers();
+        let share = ServerStats::MAX_ARRIVALS / servers.len().max(1);
+        for server in servers {
+            match server.stats(end.saturating_duration_since(Instant::now())) {
+                Ok(mut found) => {
+                    let spare = found.arrivals.len().saturating_sub(share);
+                    found.arrivals.drain(..spare);
+                    found.arrivals_lost += spare as u64;
+                    stats.push(found);
+                }
                 Err(fault) => gaps.push(format!("{}: {}", server.report.name, fault.text)),
             }
         }

@@ -60,13 +60,13 @@ pub(crate) fn threads(pid: u32) -> Vec<u32> {
     read::numbered(&format!("/proc/{pid}/task"), "")
 }
 
-/// One task, none when it ended or is a kernel thread.
+/// One task, none when it ended or is a kernel thread that has nothing to do with FUSE.
 pub(crate) fn report(pid: u32, tid: u32) -> Option<TaskReport> {
     let stat = parse_stat(&read::text(format!("/proc/{pid}/task/{tid}/stat"))?)?;
-    if stat.kernel {
+    let mut stack = stack(tid);
+    if stat.kernel && !in_fuse(&stack) {
         return None;
     }
-    let mut stack = stack(tid);
     if stack.is_empty()
         && let Some(wchan) = read::text(format!("/proc/{tid}/wchan")).filter(|w| w != "0")
     {
@@ -80,7 +80,11 @@ pub(crate) fn report(pid: u32, tid: u32) -> Option<TaskReport> {
 /// Whether a task waits in the kernel's FUSE code for an answer; a server that waits for
 /// requests on /dev/fuse does not.
 pub(crate) fn waits_in_fuse(task: &TaskReport) -> bool {
-    let any = |part: &str| task.stack.iter().any(|function| function.contains(part));
+    in_fuse(&task.stack)
+}
+
+fn in_fuse(stack: &[String]) -> bool {
+    let any = |part: &str| stack.iter().any(|function| function.contains(part));
     any("fuse_") && !any("fuse_dev_")
 }
 
