@@ -25,8 +25,11 @@ pub(crate) fn misbehave(guest: &mut Guest, request: &Request) -> bool {
         "evil" => (EVIL, b"{}".to_vec()),
         "nul" => ("a\0b", b"{}".to_vec()),
         "empty" => ("fio.json", Vec::new()),
-        "none" => return answer(guest, request.id, "fio.json", 2),
-        "other" => return other(guest, request.id),
+        // It is there, under another name than the one told.
+        "none" => {
+            send(guest, "fio.json", 0, true, b"{}");
+            return answer(guest, request.id, "../artifacts/fio.json", 2);
+        }
         "short" => return short(guest, request.id),
         "nan" => ("fio.json", b"{\"jobs\":[{\"read\":{\"total_ios\":NaN}}]}".to_vec()),
         "nested" => ("fio.json", "[".repeat(BULK_CHUNK).into_bytes()),
@@ -52,12 +55,6 @@ fn answer(guest: &mut Guest, id: u32, name: &str, bytes: u64) -> bool {
     seen.stderr = EVIL.into();
     guest.answer(id, Ok(Reply::Observed(Observation::Fio(seen))));
     true
-}
-
-/// The file is there under another name than the one told.
-fn other(guest: &mut Guest, id: u32) -> bool {
-    send(guest, "fio.json", 0, true, b"{}");
-    answer(guest, id, "../artifacts/fio.json", 2)
 }
 
 /// Fewer bytes than told, and a header that is longer than its frame.

@@ -24,9 +24,10 @@ pub(crate) fn reply(command: &Command) -> Reply {
     }
 }
 
-/// Writes to the kernel log.
+/// Writes a line to the kernel log. Without its end the kernel would wait for more of it, and
+/// print it only before the next one.
 pub(crate) fn kmsg(text: &str) {
-    let _ = std::fs::write("/dev/kmsg", text);
+    let _ = std::fs::write("/dev/kmsg", format!("{text}\n"));
 }
 
 /// Facts about a kernel with the ring.
