@@ -77,10 +77,11 @@ impl Symbols {
         let io = |source| SymbolsError::Io { path: path.into(), source };
         let damaged = |text: String| SymbolsError::Damaged { path: path.into(), text };
         let file = File::open(path).map_err(io)?;
-        let found = vmlinux::banner(file.try_clone().map_err(io)?);
+        let found = vmlinux::banners(file.try_clone().map_err(io)?);
         let found = found.map_err(|e| damaged(e.to_string()))?;
-        if found != banner {
+        if !found.iter().any(|found| found == banner) {
             let (path, wanted) = (path.into(), banner.into());
+            let found = found.join("` or `");
             return Err(SymbolsError::OtherBuild { path, found, wanted });
         }
         let functions = functions(file).map_err(|e| damaged(e.to_string()))?;

@@ -4,8 +4,9 @@ use std::process::Command;
 
 use super::*;
 
-/// A banner as a kernel has it, a function with another inlined, two functions of one name.
+/// A banner as a kernel has it, one that it shows elsewhere, and a function with another inlined.
 const SOURCE: &str = "\
+const char other[] = \"Linux version 7.3.4-test (a@b) (cc) # SMP\\n\";
 const char banner[] = \"Linux version 7.3.4-test (a@b) (cc) #1 SMP\\n\";
 static inline __attribute__((always_inline)) void inner(volatile int *p)
 {
@@ -18,7 +19,7 @@ void outer(volatile int *p)
 }
 int start_kernel(void)
 {
-	return banner[0];
+	return banner[0] + other[0];
 }
 ";
 
@@ -48,11 +49,11 @@ fn places_become_files_and_lines() {
     };
     let symbols = Symbols::open(&path, BANNER).unwrap();
     let (_, size) = symbols.functions["outer"][0];
-    assert_eq!(symbols.locate("outer", 0, size, true).unwrap(), "init/main.c:8");
+    assert_eq!(symbols.locate("outer", 0, size, true).unwrap(), "init/main.c:9");
     let inlined = (0..size).filter_map(|at| symbols.locate("outer", at, size + 8, true));
     let inlined: Vec<String> = inlined.filter(|place| place.contains("inlined")).collect();
     assert!(
-        inlined.contains(&"init/main.c:4 (inlined inner) < init/main.c:9".into()),
+        inlined.contains(&"init/main.c:5 (inlined inner) < init/main.c:10".into()),
         "{inlined:?}"
     );
     // Neither a function of another size nor a place behind its end, nor an unknown one.

@@ -80,31 +80,32 @@ pub fn inspect<R: Read + Seek>(mut file: R) -> Result<Vmlinux, VmlinuxError> {
     Ok(Vmlinux { release, config })
 }
 
-/// The banner of a vmlinux: what its kernel prints first, from `Linux version` to the end of the
-/// line.
+/// The banners of a vmlinux, each from `Linux version` to the end of its line: what its kernel
+/// prints first, and one without number and date that it shows elsewhere.
 ///
 /// # Errors
 ///
 /// Damage, another machine, no kernel.
-pub fn banner<R: Read + Seek>(mut file: R) -> Result<String, VmlinuxError> {
+pub fn banners<R: Read + Seek>(mut file: R) -> Result<Vec<String>, VmlinuxError> {
     let (_, loads) = segments(&mut file)?;
-    let mut found = None;
-    search(&mut file, &loads, |_, window| found = found.take().or_else(|| find_banner(window)))?;
-    found.ok_or(VmlinuxError::NoKernel)
+    let mut found = Vec::new();
+    search(&mut file, &loads, |_, window| found.extend(whole_banners(window)))?;
+    if found.is_empty() { Err(VmlinuxError::NoKernel) } else { Ok(found) }
 }
 
-/// A whole banner with its end; windows overlap by more than one is long.
-fn find_banner(mut window: &[u8]) -> Option<String> {
+/// Whole banners with their end; windows overlap by more than one is long.
+fn whole_banners(mut window: &[u8]) -> Vec<String> {
+    let mut found = Vec::new();
     while let Some(at) = find(window, BANNER) {
         let text = &window[at..];
         let line = &text[..text.len().min(OVERLAP_BYTES)];
         let end = line.iter().position(|b| matches!(b, b'\n' | 0));
-        if let Some(end) = end.filter(|_| !line.contains(&b'%')) {
-            return Some(String::from_utf8_lossy(&line[..end]).trim_end().to_owned());
+        if let Some(end) = end.filter(|end| !line[..*end].contains(&b'%')) {
+            found.push(String::from_utf8_lossy(&line[..end]).trim_end().to_owned());
         }
         window = &window[at + BANNER.len()..];
     }
-    None
+    found
 }
 
 /// Offset and length in the file.
