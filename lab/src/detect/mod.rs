@@ -22,3 +22,4 @@ pub use frame::{Frame, frame};
 pub use rule::{Kind, Rule, Stage};
 pub use rules::rules;
 pub use scan::{Scan, scan};
+pub use symbol::is_plumbing;

@@ -39,7 +39,7 @@ fn plain(name: &str) -> &str {
 }
 
 /// Whether the function only reports, or is a helper that does what its caller asked for.
-pub(super) fn is_plumbing(name: &str) -> bool {
+pub fn is_plumbing(name: &str) -> bool {
     plumbing::NAMES.contains(&name) || plumbing::BEGINNINGS.iter().any(|b| name.starts_with(b))
 }
 

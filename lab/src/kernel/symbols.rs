@@ -141,19 +141,28 @@ fn functions(file: File) -> Result<HashMap<String, Vec<(u64, u64)>>, object::rea
     let header = Elf::parse(&cache)?;
     let sections = header.sections(LittleEndian, &cache)?;
     let table = sections.symbols(LittleEndian, &cache, object::elf::SHT_SYMTAB)?;
-    let mut functions: HashMap<String, Vec<(u64, u64)>> = HashMap::new();
+    let mut found: Vec<(String, u64, u64)> = Vec::new();
     for symbol in table.iter() {
         let kind = symbol.st_type();
         let code = kind == STT_FUNC || kind == STT_NOTYPE;
         let (start, size) = (symbol.st_value(LittleEndian), symbol.st_size(LittleEndian));
-        if !code || size == 0 {
+        if !code || start == 0 {
             continue;
         }
         let name = table.symbol_name(LittleEndian, symbol)?;
-        functions
-            .entry(String::from_utf8_lossy(name).into_owned())
-            .or_default()
-            .push((start, size));
+        found.push((String::from_utf8_lossy(name).into_owned(), start, size));
+    }
+    let mut starts: Vec<u64> = found.iter().map(|(_, start, _)| *start).collect();
+    starts.sort_unstable();
+    let mut functions: HashMap<String, Vec<(u64, u64)>> = HashMap::new();
+    for (name, start, size) in found {
+        // Assembler code does not always say how long it is: up to the next symbol, as the
+        // kernel takes it.
+        let next = starts.get(starts.partition_point(|other| *other <= start));
+        let size = if size == 0 { next.map_or(0, |next| next - start) } else { size };
+        if size > 0 {
+            functions.entry(name).or_default().push((start, size));
+        }
     }
     Ok(functions)
 }

@@ -23,6 +23,26 @@ int start_kernel(void)
 }
 ";
 
+/// Two functions of one name, and one that assembler code does not give a size.
+const TWIN: &str = "\
+static __attribute__((noinline, used)) int twin(int *p)
+{
+	return *p;
+}
+";
+
+const BARE: &str = "\
+.text
+.globl bare
+bare:
+	nop
+	nop
+	ret
+.globl behind
+behind:
+	ret
+";
+
 const BANNER: &str = "Linux version 7.3.4-test (a@b) (cc) #1 SMP";
 
 /// A vmlinux of that source; none where there is no compiler.
@@ -30,11 +50,14 @@ const BANNER: &str = "Linux version 7.3.4-test (a@b) (cc) #1 SMP";
 fn vmlinux(dir: &Path) -> Option<PathBuf> {
     std::fs::create_dir(dir.join("init")).unwrap();
     std::fs::write(dir.join("init/main.c"), SOURCE).unwrap();
+    for (name, text) in [("a.c", TWIN), ("b.c", TWIN), ("bare.S", BARE)] {
+        std::fs::write(dir.join("init").join(name), text).unwrap();
+    }
     let out = dir.join("vmlinux");
     let status = Command::new("cc")
         .args(["-g", "-O1", "-nostdlib", "-static", "-Wl,-e,start_kernel", "-o"])
         .arg(&out)
-        .arg(dir.join("init/main.c"))
+        .args(["main.c", "a.c", "b.c", "bare.S"].map(|name| dir.join("init").join(name)))
         .status()
         .ok()?;
     status.success().then_some(out)
@@ -61,6 +84,12 @@ fn places_become_files_and_lines() {
     assert_eq!(symbols.locate("outer", 0, size + 4096, true), None);
     assert_eq!(symbols.locate("outer", size + 9, size + 8, true), None);
     assert_eq!(symbols.locate("other", 0, size, true), None);
+    // Which of two it is cannot be told.
+    let twins = &symbols.functions["twin"];
+    assert_eq!((twins.len(), twins[0].1), (2, twins[1].1));
+    assert_eq!(symbols.locate("twin", 0, twins[0].1, true), None);
+    // As the kernel does, a function without a size is taken to end where the next one begins.
+    assert_eq!(symbols.locate("bare", 1, 3, true).unwrap(), "init/bare.S:5");
 }
 
 #[test]

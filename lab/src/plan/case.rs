@@ -36,15 +36,17 @@ impl Case {
     }
 }
 
-/// Seed of a case: the same run seed and id give the same seed everywhere and always.
-pub fn case_seed(run_seed: u64, id: &str) -> u64 {
-    hash("lab case seed", run_seed, id)
+/// Seed of a case: the same run seed and place ([`Case::place`]) give the same seed everywhere and
+/// always. It is the same on all kernels, so that they make the same choices.
+pub fn case_seed(run_seed: u64, place: &str) -> u64 {
+    hash("lab case seed", run_seed, place)
 }
 
-/// Shard of a case, 0 to `of` - 1. It depends on the id alone, so it stays when others come.
-pub(super) fn shard_of(id: &str, of: u32) -> u32 {
+/// Shard of a case, 0 to `of` - 1. It depends on the place alone, so it stays when others come,
+/// and what is compared is in one shard.
+pub(super) fn shard_of(place: &str, of: u32) -> u32 {
     // Below `of`, which is a u32.
-    (hash("lab case shard", 0, id) % u64::from(of.max(1))) as u32
+    (hash("lab case shard", 0, place) % u64::from(of.max(1))) as u32
 }
 
 fn hash(purpose: &str, number: u64, id: &str) -> u64 {

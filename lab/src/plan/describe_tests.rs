@@ -20,7 +20,7 @@ fn a_case_is_shown_with_every_default() {
     let plan = plan(&load(&shipped::files()).unwrap(), &selection).unwrap();
     insta::assert_snapshot!(describe(&plan.cases[0]), @r#"
 case        stock/4x2/placement/each-cpu
-seed        12413583707572657319
+seed        111915712143807945
 kernel      stock
 topology    4x2: four nodes of 2 CPUs, in a ring of two distances
 cpus        8 present, 8 possible: 4 sockets x 2 cores x 1 threads

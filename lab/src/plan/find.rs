@@ -64,7 +64,7 @@ mod tests {
         let project = load(&shipped::files()).unwrap();
         let found = find_case(&project, "stock/smt/perf/randread#3", None, 5).unwrap();
         assert_eq!(found.cases.len(), 1);
-        assert_eq!(found.cases[0].seed, case_seed(5, "stock/smt/perf/randread#3"));
+        assert_eq!(found.cases[0].seed, case_seed(5, "smt/perf/randread#3"));
         let path = find_case(&project, "linux/smt/perf/randread", Some("/src/linux"), 5).unwrap();
         assert!(path.kernels.contains_key("linux"));
         for bad in [

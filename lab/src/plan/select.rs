@@ -137,16 +137,18 @@ fn push_repeats(
     topology: &Arc<Topology>,
     scenario: &Arc<Scenario>,
 ) {
-    let base = format!("{}/{}/{}", kernel.name, topology.name, scenario.name);
     for repeat in 1..=selection.repeat {
-        let id = if repeat == 1 { base.clone() } else { format!("{base}#{repeat}") };
-        if selection.shard.is_none_or(|shard| shard_of(&id, shard.of) + 1 == shard.index) {
+        let mut place = format!("{}/{}", topology.name, scenario.name);
+        if repeat > 1 {
+            place.push_str(&format!("#{repeat}"));
+        }
+        if selection.shard.is_none_or(|shard| shard_of(&place, shard.of) + 1 == shard.index) {
             cases.push(Case {
                 kernel: kernel.name.clone(),
                 topology: Arc::clone(topology),
                 scenario: Arc::clone(scenario),
-                seed: case_seed(selection.seed, &id),
-                id,
+                seed: case_seed(selection.seed, &place),
+                id: format!("{}/{place}", kernel.name),
                 base: false,
             });
         }

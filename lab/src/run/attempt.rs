@@ -128,7 +128,7 @@ impl Attempt<'_> {
             Source::Template(template) => template.boot_text(),
             Source::Cold | Source::Broken(_) => head_of(&dir.console()),
         };
-        lines::add(faults, self.kernel, &first_words).await
+        lines::add(faults, self.kernel, &first_words, &self.context.cancel).await
     }
 
     fn judge(
@@ -170,7 +170,8 @@ impl Attempt<'_> {
         let judgement =
             self.compare(crate::judge::judge(&evidence), &crate::judge::said(&evidence))?;
         let mut judgement = judgement;
-        judgement.evidence.extend(no_lines);
+        // First: only the beginning is shown on a terminal.
+        judgement.evidence.splice(0..0, no_lines);
         if !self.context.strict {
             let mut pending = judgement.snapshot_new.iter();
             pending.try_for_each(|new| store::write_pending(&self.context.snapshots, new))?;

@@ -85,6 +85,16 @@ pub enum RunError {
     /// What was recorded cannot be run again.
     #[error("{0}")]
     Rerun(String),
+    /// The base is one of the kernels that are held against it.
+    #[error(
+        "the base `{base}` and `{kernel}` are the same image with the same arguments: what both do would be excused; name another base"
+    )]
+    SameKernel {
+        /// The base.
+        base: String,
+        /// The other name of it.
+        kernel: String,
+    },
     /// The user interrupted the preparation.
     #[error("interrupted")]
     Interrupted,
@@ -96,7 +106,7 @@ impl RunError {
     pub fn exit_code(&self) -> u8 {
         match self {
             RunError::Kernel(e) if e.is_usage() => 2,
-            RunError::Rerun(_) => 2,
+            RunError::Rerun(_) | RunError::SameKernel { .. } => 2,
             RunError::Nothing => 4,
             RunError::Interrupted
             | RunError::Vm(VmError::Cancelled)

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::detect::{Fault, frame};
+use tokio_util::sync::CancellationToken;
+
+use crate::detect::{Fault, frame, is_plumbing};
 use crate::kernel::Kernel;
 use crate::kernel::symbols::Symbols;
 
@@ -15,11 +17,12 @@ const BANNER: &str = "Linux version ";
 
 /// Adds file and line to the lines of faults, and to each fault the place where it is. `console`
 /// is what the kernel printed in its boot. The second part says why there are none, where debug
-/// info is there and cannot be used.
+/// info is there and cannot be used. An interrupt ends the search.
 pub(super) async fn add(
     faults: Vec<Fault>,
     kernel: &Kernel,
     console: &str,
+    cancel: &CancellationToken,
 ) -> (Vec<Fault>, Option<String>) {
     let (Some(vmlinux), Some(banner)) = (&kernel.vmlinux, banner(console)) else {
         return (faults, None);
@@ -30,7 +33,9 @@ pub(super) async fn add(
     let (vmlinux, banner, plain) = (vmlinux.clone(), banner.to_owned(), faults.clone());
     // A search that is given up goes on in its thread and ends by itself.
     let search = tokio::task::spawn_blocking(move || located(faults, &vmlinux, &banner));
-    match tokio::time::timeout(LIMIT, search).await {
+    let waiting = tokio::time::timeout(LIMIT, search);
+    let Some(searched) = cancel.run_until_cancelled(waiting).await else { return (plain, None) };
+    match searched {
         Ok(Ok(Ok(located))) => (located, None),
         Ok(Ok(Err(why))) => (plain, Some(format!("no files and lines: {why}"))),
         Ok(Err(_)) => (plain, Some("no files and lines: the debug info is damaged".into())),
@@ -42,18 +47,24 @@ fn located(mut faults: Vec<Fault>, vmlinux: &Path, banner: &str) -> Result<Vec<F
     let symbols = Symbols::open(vmlinux, banner).map_err(|e| e.to_string())?;
     for fault in &mut faults {
         let title: Vec<&str> = fault.title.split_whitespace().collect();
+        // Where no frame is named in the title: the innermost that did more than report.
+        let mut innermost = None;
         for line in &mut fault.lines {
             let Some(at) = frame(line) else { continue };
             let Some(place) = symbols.locate(&at.name, at.offset, at.size, at.exact) else {
                 continue;
             };
-            let named = at.name.split('.').next().is_some_and(|name| title.contains(&name));
-            if named && fault.place.is_none() {
+            let name = at.name.split('.').next().unwrap_or_default();
+            if title.contains(&name) && fault.place.is_none() {
                 fault.place = Some(place.clone());
+            }
+            if innermost.is_none() && !is_plumbing(name) {
+                innermost = Some(place.clone());
             }
             line.push_str("  ");
             line.push_str(&place);
         }
+        fault.place = fault.place.take().or(innermost);
     }
     Ok(faults)
 }

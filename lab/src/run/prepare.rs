@@ -39,6 +39,7 @@ pub(super) async fn prepare(
 ) -> Result<Prepared, RunError> {
     let qemu = Qemu::find(host.qemu.as_deref(), cancel).await?;
     let kernels = kernels(host, plan, Fetch::Auto, cancel).await?;
+    another_base(plan, &kernels)?;
     let mut kinds: BTreeSet<ImageKind> = plan.cases.iter().map(|c| c.scenario.image).collect();
     kinds.insert(ImageKind::Agent); // the canary's
     let mut images = BTreeMap::new();
@@ -61,6 +62,19 @@ fn guest(host: &Host<'_>) -> Result<Cow<'static, [u8]>, RunError> {
     }
     image::guest::chosen(other).map_err(|source| {
         ImageError::Io { path: other.unwrap_or(Path::new("")).to_owned(), source }.into()
+    })
+}
+
+/// A kernel held against itself under another name would be excused everything.
+fn another_base(plan: &Plan, kernels: &BTreeMap<String, Arc<Kernel>>) -> Result<(), RunError> {
+    let Some((name, base)) = plan.base.as_ref().and_then(|base| kernels.get_key_value(base)) else {
+        return Ok(());
+    };
+    let same = |kernel: &&Arc<Kernel>| {
+        kernel.name != *name && kernel.sha256 == base.sha256 && kernel.cmdline == base.cmdline
+    };
+    kernels.values().find(same).map_or(Ok(()), |kernel| {
+        Err(RunError::SameKernel { base: name.clone(), kernel: kernel.name.clone() })
     })
 }
 

@@ -134,9 +134,17 @@ fn a_case_that_is_skipped_on_the_series_only_fails() {
     std::fs::copy(image, dir.join("vmlinuz")).unwrap();
     std::fs::write(dir.join("config"), "CONFIG_FUSE_FS=y\n# CONFIG_FUSE_IO_URING is not set\n")
         .unwrap();
-    project.write("kernels/new.toml", "summary = \"lacks it\"\npath = \"lacking/vmlinuz\"\n");
+    project.write(
+        "kernels/new.toml",
+        "summary = \"lacks it\"\npath = \"lacking/vmlinuz\"\nkernel-args = [\"lab.other=1\"]\n",
+    );
     let run = run(&project);
     assert_eq!((verdict_of(&run, "old"), verdict_of(&run, "new")), ("PASS".into(), "FAIL".into()));
     assert_eq!(run.code, Some(1), "{}", run.all());
     assert!(run.stdout.contains("the kernel lacks CONFIG_FUSE_IO_URING"), "{}", run.all());
+
+    // The same image with the same arguments is the base itself, whatever it is called.
+    let again = project.run(&["test", "--kernel", "lacking/vmlinuz", "--base", "old"]);
+    assert_eq!(again.code, Some(2), "{}", again.all());
+    assert!(again.stderr.contains("the same image with the same arguments"), "{}", again.all());
 }
