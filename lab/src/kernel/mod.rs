@@ -8,6 +8,7 @@ pub mod config;
 pub mod error;
 pub mod fetch;
 pub mod identify;
+pub mod recipe;
 mod release;
 pub mod resolve;
 pub mod store;
