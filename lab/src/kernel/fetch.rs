@@ -134,7 +134,7 @@ impl Fetcher<'_> {
     ) -> Result<Stored, KernelError> {
         let suites = wanted.suites.join(", ");
         (self.tell)(&format!("asking the archive for {} in {suites}", wanted.flavour));
-        let apt = self.root(wanted.suites)?;
+        let apt = archive(&self.apt.join("kernels"), &self.etc_apt, wanted.suites)?;
         apt.update(cancel).await?;
         let names = apt.search(&catalogue::pattern(wanted.flavour), cancel).await?;
         let rows =
@@ -154,19 +154,6 @@ impl Fetcher<'_> {
         }
         let (flavour, reasons) = (wanted.flavour.to_owned(), reasons.join("; "));
         Err(KernelError::NoneSuitable { flavour, suites, reasons })
-    }
-
-    fn root(&self, suites: &[String]) -> Result<AptRoot, KernelError> {
-        let known = machine::read_sources(&self.etc_apt);
-        let codename = OsRelease::read();
-        let codename = codename.codename.filter(|_| codename.id == "debian");
-        let mirror =
-            sources::debian_mirror(&known, codename.as_deref()).ok_or(KernelError::NoMirror)?;
-        let text = source_text(&mirror, suites, machine::keyring().as_deref())
-            .ok_or(KernelError::NoKeyring)?;
-        let dir = self.apt.join("kernels");
-        let root = AptRoot::create(&dir, Installed::Nothing, ("lab.sources", &text), None)?;
-        Ok(root)
     }
 
     /// The inner error is a reason to look at the next one.
@@ -218,6 +205,23 @@ impl Fetcher<'_> {
             Err(reason) => Ok(Err(reason)),
         }
     }
+}
+
+/// A private root in `dir` for the Debian archive of this machine.
+pub(super) fn archive(
+    dir: &Path,
+    etc_apt: &Path,
+    suites: &[String],
+) -> Result<AptRoot, KernelError> {
+    let known = machine::read_sources(etc_apt);
+    let codename = OsRelease::read();
+    let codename = codename.codename.filter(|_| codename.id == "debian");
+    let mirror =
+        sources::debian_mirror(&known, codename.as_deref()).ok_or(KernelError::NoMirror)?;
+    let text = source_text(&mirror, suites, machine::keyring().as_deref())
+        .ok_or(KernelError::NoKeyring)?;
+    let root = AptRoot::create(dir, Installed::Nothing, ("lab.sources", &text), None)?;
+    Ok(root)
 }
 
 /// A deb822 source that holds the package lists of the suites and nothing else. Nothing when

@@ -2,6 +2,7 @@
 //!
 //! A kernel is known by what its file says, not by its name; nothing here boots one.
 
+pub mod build;
 pub mod bzimage;
 pub mod catalogue;
 pub mod config;
