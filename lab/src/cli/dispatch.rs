@@ -88,6 +88,14 @@ fn dispatch(args: Args) -> Result<ExitCode, Failure> {
     match args.verb {
         Verb::List(list) => Ok(out::lines(list.lines(&open(dir)?.project)?)),
         Verb::Show(show) => Ok(out::lines(show.text(&open(dir)?.project)?.lines())),
+        Verb::Kernel(kernel) => {
+            let found = open(dir)?;
+            let limit = std::env::var("LAB_KEEP_KERNELS").ok();
+            let task = kernel.into_task(limit.as_deref()).map_err(Failure::Setting)?;
+            let paths = paths(&found, &cwd)?;
+            let host = host(&found, &paths)?;
+            Ok(out::lines(lab::run::kernels(&host, &found.project, &task)?))
+        }
         Verb::Test(test) => {
             run(&open(dir)?, &cwd, &test.into_options(fresh_seed(), is_ci(), argv()))
         }

@@ -2,6 +2,7 @@
 
 mod args;
 mod dispatch;
+mod kernel;
 mod list;
 mod out;
 mod report;

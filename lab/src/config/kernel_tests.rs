@@ -5,7 +5,8 @@ use crate::config::problem::ConfigErrors;
 
 fn try_read(text: &str) -> Result<KernelEntry, String> {
     let file = SourceFile { path: "kernels/k.toml".into(), text: text.into() };
-    read("k", &file).map_err(|problems| ConfigErrors { files: vec![problems] }.to_string())
+    let read = read("k", &file);
+    read.map(|raw| raw.entry).map_err(|problems| ConfigErrors { files: vec![problems] }.to_string())
 }
 
 #[test]

@@ -1,16 +1,17 @@
 //! A project from the texts of its files.
 //!
-//! Entries are named by their paths: `kernels/NAME.toml`, `scenarios/topologies/NAME.toml`, and
-//! `scenarios/DIRECTORY/.../NAME.toml` for scenarios.
+//! Entries are named by their paths: `kernels/NAME.toml`, `kernels/fragments/NAME.config`,
+//! `scenarios/topologies/NAME.toml`, and `scenarios/DIRECTORY/.../NAME.toml` for scenarios.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::kernel::KernelEntry;
+use super::derive::{Raw, derive};
+use super::kernel::{Flavour, KernelEntry};
 use super::problem::{ConfigErrors, FileProblems, Problem, SourceFile};
 use super::scenario::Scenario;
 use super::topology::Topology;
-use super::value::{NAME_FORM, is_name};
+use super::value::{KERNEL_NAME_FORM, NAME_FORM, is_kernel_name, is_name};
 use super::{kernel_file, scenario_file, topology_file};
 
 /// Everything that can be chosen from, by name.
@@ -18,6 +19,8 @@ use super::{kernel_file, scenario_file, topology_file};
 pub struct Project {
     /// Kernels.
     pub kernels: BTreeMap<String, Arc<KernelEntry>>,
+    /// Fragments of kernel configurations, each also a flavour.
+    pub flavours: BTreeMap<String, Flavour>,
     /// Topologies.
     pub topologies: BTreeMap<String, Arc<Topology>>,
     /// Scenarios.
@@ -31,6 +34,7 @@ const MAX_DIRECTORIES: usize = 4;
 #[derive(Debug, PartialEq, Eq)]
 enum Entry<'a> {
     Kernel(&'a str),
+    Fragment(&'a str),
     Topology(&'a str),
     Scenario(&'a str),
 }
@@ -38,10 +42,17 @@ enum Entry<'a> {
 /// Reads all files. Every problem of every file is in the error.
 pub fn load(files: &[SourceFile]) -> Result<Project, ConfigErrors> {
     let mut project = Project::default();
-    let mut wrong = Vec::new();
+    let (mut raw, mut wrong) = (Raw::new(), Vec::new());
     for file in files {
-        if let Err(problems) = add(&mut project, file) {
+        if let Err(problems) = add(&mut project, &mut raw, file) {
             wrong.push(problems);
+        }
+    }
+    // An entry whose base could not be read would be told to have none.
+    if wrong.is_empty() {
+        match derive(&raw, &project.flavours) {
+            Ok(kernels) => project.kernels = kernels,
+            Err(problems) => wrong = problems,
         }
     }
     if wrong.is_empty() { Ok(project) } else { Err(ConfigErrors { files: wrong }) }
@@ -64,11 +75,14 @@ pub fn with_shipped(own: Vec<SourceFile>, shipped: Vec<SourceFile>) -> Vec<Sourc
     files
 }
 
-fn add(project: &mut Project, file: &SourceFile) -> Result<(), FileProblems> {
+fn add(project: &mut Project, raw: &mut Raw, file: &SourceFile) -> Result<(), FileProblems> {
     match entry(&file.path) {
         Ok(Entry::Kernel(name)) => {
             let kernel = kernel_file::read(name, file)?;
-            project.kernels.insert(name.into(), Arc::new(kernel));
+            raw.insert(name.into(), (kernel, file.clone()));
+        }
+        Ok(Entry::Fragment(name)) => {
+            project.flavours.insert(name.into(), Flavour::new(name, &file.text));
         }
         Ok(Entry::Topology(name)) => {
             let topology = topology_file::read(name, file)?;
@@ -87,14 +101,25 @@ fn add(project: &mut Project, file: &SourceFile) -> Result<(), FileProblems> {
 }
 
 fn entry(path: &str) -> Result<Entry<'_>, String> {
+    if let Some(name) = path.strip_prefix("kernels/fragments/") {
+        let name = name.strip_suffix(".config").filter(|name| is_name(name));
+        return name
+            .map(Entry::Fragment)
+            .ok_or_else(|| format!("a fragment is called NAME.config, where NAME is {NAME_FORM}"));
+    }
     let stem = path.strip_suffix(".toml").ok_or("the name of the file does not end in .toml")?;
     let (directory, name) = stem.split_once('/').unwrap_or(("", stem));
     let parts: Vec<&str> = name.split('/').collect();
+    if let ("kernels", [name]) = (directory, parts.as_slice()) {
+        return match is_kernel_name(name) {
+            true => Ok(Entry::Kernel(name)),
+            false => Err(format!("`{name}` is no name: {KERNEL_NAME_FORM}")),
+        };
+    }
     if let Some(part) = parts.iter().find(|part| !is_name(part)) {
         return Err(format!("`{part}` is no name: {NAME_FORM}"));
     }
     match (directory, parts.as_slice()) {
-        ("kernels", [name]) => Ok(Entry::Kernel(name)),
         ("scenarios", ["topologies", name]) => Ok(Entry::Topology(name)),
         ("scenarios", ["topologies", ..]) => Err("topologies have no directories".into()),
         ("scenarios", [_, rest @ ..]) if (1..=MAX_DIRECTORIES).contains(&rest.len()) => {
@@ -116,6 +141,8 @@ mod tests {
     #[test]
     fn paths_tell_what_a_file_is() {
         assert_eq!(entry("kernels/stock.toml"), Ok(Entry::Kernel("stock")));
+        assert_eq!(entry("kernels/v7.3.toml"), Ok(Entry::Kernel("v7.3")));
+        assert_eq!(entry("kernels/fragments/lean.config"), Ok(Entry::Fragment("lean")));
         assert_eq!(entry("scenarios/topologies/2x2.toml"), Ok(Entry::Topology("2x2")));
         assert_eq!(entry("scenarios/perf/a/b.toml"), Ok(Entry::Scenario("perf/a/b")));
         for bad in [
@@ -127,6 +154,9 @@ mod tests {
             "scenarios/perf/-a.toml",
             "other/a.toml",
             "kernels/a.tml",
+            "kernels/v7..3.toml",
+            "kernels/fragments/A.config",
+            "kernels/fragments/a.toml",
         ] {
             assert!(entry(bad).is_err(), "{bad}");
         }

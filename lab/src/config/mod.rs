@@ -3,6 +3,7 @@
 //! Files are read by the caller; every error of a file is reported at once with its span.
 
 mod allow_file;
+mod derive;
 mod expect_file;
 mod flow;
 pub mod kernel;

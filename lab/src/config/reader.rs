@@ -131,6 +131,11 @@ impl<'a> Table<'a> {
         self.item(key).is_some()
     }
 
+    /// Whether the value of a key is a string; the key becomes a known one by this.
+    pub(super) fn is_text(&self, key: &'static str) -> bool {
+        self.item(key).is_some_and(Item::is_str)
+    }
+
     /// Where the value of a key stands, or the table itself.
     pub(super) fn span_of(&self, key: &str) -> Range<usize> {
         self.items.get(key).and_then(Item::span).unwrap_or_else(|| self.span())

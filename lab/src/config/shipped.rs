@@ -10,7 +10,29 @@ macro_rules! shipped {
 
 shipped! {
     FILES:
+    "kernels/fragments/debug.config",
+    "kernels/fragments/kasan.config",
+    "kernels/fragments/kcsan.config",
+    "kernels/fragments/lean.config",
+    "kernels/knob-next-cpu.toml",
+    "kernels/knob-off.toml",
+    "kernels/knob-other-core.toml",
+    "kernels/knob-other-node.toml",
+    "kernels/knob-random.toml",
+    "kernels/knob-same-node.toml",
+    "kernels/rfc2.toml",
     "kernels/stock.toml",
+    "kernels/v4-1of8.toml",
+    "kernels/v4-2of8.toml",
+    "kernels/v4-3of8.toml",
+    "kernels/v4-4of8.toml",
+    "kernels/v4-5of8.toml",
+    "kernels/v4-6of8.toml",
+    "kernels/v4-7of8.toml",
+    "kernels/v4-8of8.toml",
+    "kernels/v4-patched.toml",
+    "kernels/v5-candidate.toml",
+    "kernels/v7.3.toml",
     "scenarios/correctness/tree-passthrough.toml",
     "scenarios/correctness/tree.toml",
     "scenarios/perf/randread.toml",
@@ -30,6 +52,31 @@ shipped! {
 }
 
 shipped! {
+    PATCHES:
+    "kernels/series/knob/0001-fuse-io-uring-choose-the-CPU-that-serves-a-request-i.patch",
+    "kernels/series/knob/0002-fuse-io-uring-parameter-for-whose-queue-serves-backg.patch",
+    "kernels/series/knob/0003-fuse-io-uring-document-uring_bg_policy.patch",
+    "kernels/series/rfc2/0001-fuse-mark-asynchronous-requests-that-are-waited-for.patch",
+    "kernels/series/rfc2/0002-fuse-io-uring-send-asynchronous-requests-to-the-queu.patch",
+    "kernels/series/v4/0001-fuse-io-uring-rename-nr_queues-to-max_nr_queues.patch",
+    "kernels/series/v4/0002-fuse-io-uring-count-the-requests-of-each-queue.patch",
+    "kernels/series/v4/0003-fuse-io-uring-map-CPUs-to-queues-globally-and-per-NU.patch",
+    "kernels/series/v4/0004-fuse-io-uring-select-the-queue-by-the-map-of-the-nod.patch",
+    "kernels/series/v4/0005-fuse-io-uring-let-a-server-register-fewer-queues-tha.patch",
+    "kernels/series/v4/0006-fuse-io-uring-queue-background-requests-on-the-next-.patch",
+    "kernels/series/v4/0007-fuse-io-uring-try-the-queues-of-further-CPUs-when-on.patch",
+    "kernels/series/v4/0008-fuse-io-uring-show-the-map-of-CPUs-to-queues-in-fuse.patch",
+    "kernels/series/v5/0001-fuse-io-uring-rename-nr_queues-to-max_nr_queues.patch",
+    "kernels/series/v5/0002-fuse-io-uring-count-the-requests-of-each-queue.patch",
+    "kernels/series/v5/0003-fuse-io-uring-map-CPUs-to-queues-globally-and-per-NU.patch",
+    "kernels/series/v5/0004-fuse-io-uring-select-the-queue-by-the-map-of-the-nod.patch",
+    "kernels/series/v5/0005-fuse-io-uring-let-a-server-register-fewer-queues-tha.patch",
+    "kernels/series/v5/0006-fuse-io-uring-queue-background-requests-on-the-next-.patch",
+    "kernels/series/v5/0007-fuse-io-uring-try-further-queues-of-the-node-when-on.patch",
+    "kernels/series/v5/0008-fuse-io-uring-show-the-map-of-CPUs-to-queues-in-fuse.patch",
+}
+
+shipped! {
     SNAPSHOTS:
     "snapshots/correctness/tree/any.snap",
     "snapshots/placement/each-cpu/1x2@submitting-cpu.snap",
@@ -46,6 +93,21 @@ shipped! {
 /// Every shipped snapshot: path below the root of a project, and text.
 pub fn snapshots() -> &'static [(&'static str, &'static str)] {
     SNAPSHOTS
+}
+
+/// The patches of a series below `kernels/series`, in order: file name and text.
+pub fn series(name: &str) -> Vec<(&'static str, &'static str)> {
+    let inside = |path: &'static str| {
+        let (series, file) = path.strip_prefix("kernels/series/")?.split_once('/')?;
+        (series == name).then_some(file)
+    };
+    PATCHES.iter().filter_map(|(path, text)| Some((inside(path)?, *text))).collect()
+}
+
+/// The shipped series that a path names, as in `kernels/series/v4`.
+pub fn series_of(path: &std::path::Path) -> Option<&str> {
+    let name = path.strip_prefix("kernels/series").ok()?.to_str()?;
+    (!name.is_empty() && !series(name).is_empty()).then_some(name)
 }
 
 /// Every shipped configuration file, sorted by path.
@@ -78,7 +140,12 @@ mod tests {
     #[test]
     fn every_file_of_the_checkout_is_shipped() {
         let shipped: Vec<String> = files().into_iter().map(|file| file.path).collect();
-        assert_eq!(shipped, checkout(&["kernels", "scenarios"], "toml"));
+        let mut files = checkout(&["kernels", "scenarios"], "toml");
+        files.extend(checkout(&["kernels"], "config"));
+        files.sort();
+        assert_eq!(shipped, files);
+        let shipped: Vec<&str> = PATCHES.iter().map(|(path, _)| *path).collect();
+        assert_eq!(shipped, checkout(&["kernels"], "patch"));
         let shipped: Vec<&str> = snapshots().iter().map(|(path, _)| *path).collect();
         assert_eq!(shipped, checkout(&["snapshots"], "snap"));
     }
@@ -114,7 +181,7 @@ mod tests {
     #[test]
     fn every_shipped_file_loads() {
         let project = load(&files()).unwrap_or_else(|e| panic!("{}", e.render(false)));
-        assert_eq!(project.kernels.len(), 1);
+        assert_eq!(project.kernels.len(), 19);
         assert_eq!(project.topologies.len(), 9);
         assert_eq!(project.scenarios.len(), 7);
         let spare = &project.topologies["spare"];

@@ -67,6 +67,27 @@ impl FromItem for Name {
     }
 }
 
+/// [`is_name`], and dots, as in `v7.3`: kernels are called after their versions.
+pub(super) fn is_kernel_name(text: &str) -> bool {
+    is_name(&text.replace('.', "-")) && !text.contains("..") && !text.ends_with('.')
+}
+
+/// What [`is_kernel_name`] takes, for messages.
+pub(super) const KERNEL_NAME_FORM: &str =
+    "1 to 64 of a-z, 0-9, - and single dots, beginning with a letter or digit";
+
+/// Name of a kernel, or of a Debian package.
+pub(super) struct KernelName(pub(super) String);
+
+impl FromItem for KernelName {
+    fn from_item(item: &Item, _: &Sink) -> Result<KernelName, String> {
+        item.as_str()
+            .filter(|text| is_kernel_name(text))
+            .map(|text| KernelName(text.into()))
+            .ok_or_else(|| format!("a name: {KERNEL_NAME_FORM}"))
+    }
+}
+
 /// An absolute path of the guest: no `.` or `..`, no empty part, at most 200 bytes.
 pub(super) struct GuestPath(pub(super) String);
 

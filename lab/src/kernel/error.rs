@@ -3,8 +3,10 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::build::BuildError;
 use super::bzimage::BzImageError;
 use super::config::ConfigError;
+use super::series::SeriesError;
 use super::vmlinux::VmlinuxError;
 use crate::host::apt::root::AptError;
 use crate::host::lock::LockError;
@@ -51,6 +53,18 @@ pub enum KernelError {
         /// Why.
         source: VmlinuxError,
     },
+    /// A source tree that nobody configured.
+    #[error("kernel source tree {} has no .config: make one there, such as by make defconfig", path.display())]
+    NotConfigured {
+        /// The tree.
+        path: PathBuf,
+    },
+    /// It cannot be built.
+    #[error(transparent)]
+    Build(#[from] Box<BuildError>),
+    /// The patches that it is built from.
+    #[error(transparent)]
+    Series(#[from] SeriesError),
     /// A source tree without an image.
     #[error("kernel source tree {} is not built: there is no arch/x86/boot/bzImage", path.display())]
     NotBuilt {
@@ -129,7 +143,10 @@ impl KernelError {
     pub fn is_usage(&self) -> bool {
         use KernelError as K;
         match self {
-            K::Unknown { .. }
+            K::Build(error) => error.is_usage(),
+            K::Series(SeriesError::Wrong { .. } | SeriesError::Read { .. })
+            | K::NotConfigured { .. }
+            | K::Unknown { .. }
             | K::Read { .. }
             | K::NotAKernel { .. }
             | K::BzImage { .. }
@@ -146,7 +163,8 @@ impl KernelError {
             | K::Apt(_)
             | K::Lock(_)
             | K::Paths(_)
-            | K::Cache { .. } => false,
+            | K::Cache { .. }
+            | K::Series(_) => false,
         }
     }
 }

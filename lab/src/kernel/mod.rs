@@ -2,6 +2,7 @@
 //!
 //! A kernel is known by what its file says, not by its name; nothing here boots one.
 
+pub mod assemble;
 pub mod build;
 pub mod bzimage;
 pub mod catalogue;
@@ -9,9 +10,12 @@ pub mod config;
 pub mod error;
 pub mod fetch;
 pub mod identify;
+mod in_place;
+pub mod mail;
 pub mod recipe;
 mod release;
 pub mod resolve;
+pub mod series;
 pub mod store;
 pub mod symbols;
 pub mod version;

@@ -4,11 +4,14 @@ use std::path::{Path, PathBuf};
 
 use tokio_util::sync::CancellationToken;
 
+use super::assemble;
+use super::build::{Builder, Built};
 use super::config::KernelConfig;
 use super::error::KernelError;
 use super::fetch::{Fetch, Fetcher, Wanted};
 use super::identify::{self, Identity};
-use crate::config::kernel::{KernelEntry, KernelSource};
+use super::in_place;
+use crate::config::kernel::{BuildSpec, KernelEntry, KernelSource};
 use crate::host::files;
 use crate::host::paths::Paths;
 
@@ -69,7 +72,52 @@ pub async fn resolve(
         let nearest = nearest(what, resolver.entries);
         return Err(KernelError::Unknown { name: what.to_owned(), nearest });
     }
-    from_path(what, path)
+    from_tree(what, path, resolver, cancel).await
+}
+
+/// A path, which is built first where it is a source tree.
+async fn from_tree(
+    name: &str,
+    path: &Path,
+    resolver: &Resolver<'_>,
+    cancel: &CancellationToken,
+) -> Result<Kernel, KernelError> {
+    if in_place::is_tree(path) {
+        let place = resolver.paths.cache.join("build/in-place");
+        in_place::ensure(path, &place, resolver.mode, resolver.tell, cancel).await?;
+    }
+    from_path(name, path)
+}
+
+async fn from_build(
+    name: &str,
+    spec: &BuildSpec,
+    resolver: &Resolver<'_>,
+    cancel: &CancellationToken,
+) -> Result<Kernel, KernelError> {
+    let recipe = assemble::recipe(name, spec, cancel).await?;
+    let builder = Builder::new(&resolver.paths.cache, resolver.mode, resolver.tell);
+    let built = builder.build(&recipe, cancel).await.map_err(Box::new)?;
+    of_built(name, &built)
+}
+
+/// A stored kernel as one that can be booted.
+///
+/// # Errors
+///
+/// A configuration that cannot be read.
+pub fn of_built(name: &str, built: &Built) -> Result<Kernel, KernelError> {
+    Ok(Kernel {
+        name: name.to_owned(),
+        release: built.release.clone(),
+        image: built.image(),
+        sha256: built.sha256.clone(),
+        vmlinux: built.vmlinux.clone(),
+        config: Some(identify::read_config(&built.config())?),
+        origin: format!("built {} from {}", built.dir.display(), built.source),
+        cmdline: Vec::new(),
+        queue_policy: None,
+    })
 }
 
 async fn from_entry(
@@ -78,7 +126,8 @@ async fn from_entry(
     cancel: &CancellationToken,
 ) -> Result<Kernel, KernelError> {
     let kernel = match &entry.source {
-        KernelSource::Path(path) => from_path(&entry.name, path)?,
+        KernelSource::Path(path) => from_tree(&entry.name, path, resolver, cancel).await?,
+        KernelSource::Built(spec) => from_build(&entry.name, spec, resolver, cancel).await?,
         KernelSource::Debian { suites, flavour, requires } => {
             let wanted = Wanted { name: &entry.name, suites, flavour, requires };
             from_debian(wanted, resolver, cancel).await?

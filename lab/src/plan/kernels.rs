@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use super::flavour;
 use super::select::Selection;
 use crate::config::kernel::{KernelEntry, KernelSource};
 use crate::config::load::Project;
-use crate::config::nearest::suggestion;
 
 /// The kernel that is tested where none is given.
 const DEFAULT: &str = "stock";
@@ -26,17 +26,26 @@ pub(super) fn resolve(
             if !entries.iter().any(|e| e.source == entry.source) {
                 entries.push(entry);
             }
-        } else if let Some(entry) = project.kernels.get(text) {
-            if !entries.contains(entry) {
-                entries.push(Arc::clone(entry));
-            }
-        } else {
-            let known = project.kernels.keys().map(String::as_str);
-            let hint = suggestion(text, known);
-            problems.push(format!("no kernel is named `{text}`; {hint} (a path has a `/`)"));
+            continue;
+        }
+        match flavour::find(project, text) {
+            Ok(entry) if entries.contains(&entry) => {}
+            Ok(entry) => entries.push(entry),
+            Err(problem) => problems.push(problem),
         }
     }
     entries
+}
+
+/// The entry that a name or path stands for, as `--kernel` takes it.
+///
+/// # Errors
+///
+/// For people, with the nearest name.
+pub fn kernel(project: &Project, text: &str) -> Result<Arc<KernelEntry>, String> {
+    let mut problems = Vec::new();
+    let found = resolve(project, &[text.to_owned()], &mut problems).pop();
+    found.ok_or_else(|| problems.join("; "))
 }
 
 fn from_path(text: &str, project: &Project, earlier: &[Arc<KernelEntry>]) -> KernelEntry {

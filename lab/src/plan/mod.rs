@@ -7,6 +7,7 @@ mod case;
 mod describe;
 mod error;
 mod find;
+mod flavour;
 mod kernels;
 mod select;
 
@@ -14,4 +15,5 @@ pub use case::{Case, case_seed, skip_reason};
 pub use describe::{describe, describe_topology};
 pub use error::PlanError;
 pub use find::find_case;
+pub use kernels::kernel;
 pub use select::{MAX_CASES, MAX_REPEAT, Plan, Selection, Shard, plan};

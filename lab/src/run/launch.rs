@@ -21,7 +21,7 @@ use super::resume::Earlier;
 use super::retain::{self, Keep};
 use super::session::millis;
 use super::signals;
-use crate::config::kernel::KernelEntry;
+use crate::config::kernel::{KernelEntry, KernelSource};
 use crate::config::shipped;
 use crate::doctor::Check;
 use crate::host::paths::{Paths, PathsError};
@@ -258,7 +258,12 @@ async fn before(
     cancel: &CancellationToken,
 ) -> Result<Prepared, RunError> {
     if options.setup {
-        setup::run(host.paths, host.tell, cancel).await?;
+        let is_built = |k: &Arc<KernelEntry>| matches!(k.source, KernelSource::Built(_));
+        let mut needs = setup::NEEDS.to_vec();
+        if plan.kernels.values().any(is_built) {
+            needs.extend(setup::BUILD_NEEDS);
+        }
+        setup::run(&needs, host.paths, host.tell, cancel).await?;
     }
     prepare::prepare(host, plan, options.manner.accel, cancel).await
 }

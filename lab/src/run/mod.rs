@@ -10,6 +10,7 @@ mod dry;
 mod escalate;
 pub mod events;
 mod heard;
+mod kernels;
 pub mod launch;
 mod lines;
 pub mod log;
@@ -32,6 +33,7 @@ mod doc;
 pub(crate) mod samples;
 
 pub use dry::dry_run;
+pub use kernels::{KernelTask, Part, kernels};
 pub use launch::{Host, RunError, doctor, go_on, test};
 pub use rerun::rerun;
 pub use resolved::scenario_json;

@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use walkdir::WalkDir;
 
-use crate::config::kernel::KernelSource;
+use crate::config::kernel::{BuildSpec, KernelEntry, KernelSource, SeriesPlace};
 use crate::config::load::{Project, load, with_shipped};
 use crate::config::problem::{ConfigErrors, SourceFile};
 use crate::config::shipped;
+use crate::kernel::recipe::Source;
 
 /// Directories above the current one that are looked at.
 const MAX_UP: usize = 32;
@@ -76,21 +77,49 @@ pub fn open(given: Option<&Path>, cwd: &Path) -> Result<Found, ProjectError> {
     };
     let own = root.as_deref().map(read_files).transpose()?.unwrap_or_default();
     let mut project = load(&with_shipped(own, shipped::files()))?;
-    if let Some(root) = &root {
-        anchor_kernels(&mut project, root);
-    }
+    anchor_kernels(&mut project, root.as_deref());
     Ok(Found { root, project })
 }
 
 /// Paths in files of `kernels/` are relative to the project, not to the current directory.
-fn anchor_kernels(project: &mut Project, root: &Path) {
+fn anchor_kernels(project: &mut Project, root: Option<&Path>) {
     for kernel in project.kernels.values_mut() {
-        let kernel = Arc::make_mut(kernel);
-        if let KernelSource::Path(path) = &mut kernel.source {
+        anchor(Arc::make_mut(kernel), root);
+    }
+}
+
+fn anchor(kernel: &mut KernelEntry, root: Option<&Path>) {
+    let at = |path: &mut PathBuf| {
+        if let Some(root) = root {
             *path = root.join(&*path);
         }
-        if let Some(path) = &mut kernel.vmlinux {
-            *path = root.join(&*path);
+    };
+    if let Some(path) = &mut kernel.vmlinux {
+        at(path);
+    }
+    match &mut kernel.source {
+        KernelSource::Debian { .. } => {}
+        KernelSource::Path(path) => at(path),
+        KernelSource::Built(BuildSpec { source, series, .. }) => {
+            match source {
+                Source::Debian { .. } => {}
+                Source::Git { dir, .. } | Source::Directory(dir) => at(dir),
+                Source::Tarball { path, .. } => at(path),
+            }
+            for place in series.iter_mut().map(|series| &mut series.place) {
+                match place {
+                    SeriesPlace::Path(path) => {
+                        let shipped = shipped::series_of(path).map(str::to_owned);
+                        at(path);
+                        // A project's own series of that name wins.
+                        if let (Some(name), false) = (shipped, path.exists()) {
+                            *place = SeriesPlace::Shipped(name);
+                        }
+                    }
+                    SeriesPlace::Git { dir, .. } => at(dir),
+                    SeriesPlace::Shipped(_) | SeriesPlace::Lore(_) => {}
+                }
+            }
         }
     }
 }
@@ -104,10 +133,16 @@ pub fn find_root(start: &Path) -> Option<PathBuf> {
         .map(Path::to_path_buf)
 }
 
-/// Texts of all `*.toml` below `kernels/` (not in its directories) and `scenarios/`, sorted.
+/// Texts of all `*.toml` in `kernels/` and below `scenarios/`, and of `kernels/fragments/*.config`,
+/// sorted.
 fn read_files(root: &Path) -> Result<Vec<SourceFile>, ProjectError> {
     let mut files = Vec::new();
-    for (directory, depth) in [("kernels", 1), ("scenarios", MAX_DEPTH)] {
+    let places = [
+        ("kernels", 1, "toml"),
+        ("kernels/fragments", 1, "config"),
+        ("scenarios", MAX_DEPTH, "toml"),
+    ];
+    for (directory, depth, extension) in places {
         let top = root.join(directory);
         if !top.is_dir() {
             continue;
@@ -124,7 +159,7 @@ fn read_files(root: &Path) -> Result<Vec<SourceFile>, ProjectError> {
                 return Err(ProjectError::TooMany(top));
             }
             let path = entry.path();
-            if !entry.file_type().is_file() || path.extension().is_none_or(|e| e != "toml") {
+            if !entry.file_type().is_file() || path.extension().is_none_or(|e| e != extension) {
                 continue;
             }
             if files.len() == MAX_FILES {

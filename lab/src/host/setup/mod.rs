@@ -5,5 +5,5 @@
 pub mod plan;
 mod run;
 
-pub use plan::{NEEDS, Need};
+pub use plan::{BUILD_NEEDS, NEEDS, Need};
 pub use run::{SetupError, find, missing, prepare, run};

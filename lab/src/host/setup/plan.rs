@@ -16,7 +16,7 @@ pub struct Need {
     pub why: &'static str,
 }
 
-/// All of them.
+/// What every run needs.
 pub const NEEDS: [Need; 2] = [
     Need {
         program: "qemu-system-x86_64",
@@ -24,6 +24,24 @@ pub const NEEDS: [Need; 2] = [
         why: "runs the kernels under test",
     },
     Need { program: "fio", package: "fio", why: "makes the load of the perf scenarios" },
+];
+
+/// What building a kernel needs beside that; a path is a header.
+pub const BUILD_NEEDS: [Need; 10] = [
+    Need { program: "make", package: "make", why: "builds kernels" },
+    Need { program: "gcc", package: "gcc", why: "compiles kernels" },
+    Need { program: "ld", package: "binutils", why: "links kernels" },
+    Need { program: "flex", package: "flex", why: "builds the tools of the kernel tree" },
+    Need { program: "bison", package: "bison", why: "builds the tools of the kernel tree" },
+    Need { program: "bc", package: "bc", why: "computes constants of the kernel" },
+    Need { program: "git", package: "git", why: "applies patches and reads ranges" },
+    Need { program: "xz", package: "xz-utils", why: "unpacks kernel sources" },
+    Need { program: "/usr/include/libelf.h", package: "libelf-dev", why: "builds objtool" },
+    Need {
+        program: "bwrap",
+        package: "bubblewrap",
+        why: "keeps builds from the network and the home directory",
+    },
 ];
 
 /// How packages can be installed.

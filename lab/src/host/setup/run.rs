@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::plan::{self, Facts, NEEDS, Need, Plan, PlanError, Right};
+use super::plan::{self, Facts, Need, Plan, PlanError, Right};
 use crate::host::apt::machine::{self, OsRelease};
 use crate::host::apt::root::{self, AptError, AptRoot, Installed};
 use crate::host::files;
@@ -65,28 +65,32 @@ pub enum SetupError {
     },
 }
 
-/// What the lab needs and this host lacks.
-pub fn missing() -> Vec<Need> {
-    NEEDS.into_iter().filter(|need| find(need.program).is_none()).collect()
+/// Which of `needs` this host lacks.
+pub fn missing(needs: &[Need]) -> Vec<Need> {
+    needs.iter().filter(|need| find(need.program).is_none()).copied().collect()
 }
 
-/// The path of a host program, by PATH.
+/// The path of a host program, by PATH; one with a `/` is looked for where it says.
 pub fn find(program: &str) -> Option<PathBuf> {
+    if program.starts_with('/') {
+        return Path::new(program).exists().then(|| program.into());
+    }
     crate::image::closure::which(program, &std::env::var("PATH").unwrap_or_default())
 }
 
-/// Installs what is missing, as root or through sudo; does nothing when nothing is. `tell`
+/// Installs what is missing of `needs`, as root or through sudo; does nothing when nothing is. `tell`
 /// takes lines about what takes long. Ends within half an hour.
 ///
 /// # Errors
 ///
 /// [`SetupError`]; [`SetupError::NeedsRoot`] has the command that would do it.
 pub async fn run(
+    needs: &[Need],
     paths: &Paths,
     tell: &(dyn Fn(&str) + Send + Sync),
     cancel: &CancellationToken,
 ) -> Result<Vec<Need>, SetupError> {
-    let missing = missing();
+    let missing = missing(needs);
     if missing.is_empty() {
         return Ok(missing);
     }

@@ -9,6 +9,7 @@ use super::error::BuildError;
 use super::sandbox::Sandbox;
 use crate::host::files;
 use crate::host::process::{self, Output, ProcessError};
+use crate::host::setup;
 
 /// Longest build of a kernel; a distribution's own configuration on two cores needs an hour.
 const LIMIT: Duration = Duration::from_secs(4 * 3600);
@@ -97,32 +98,16 @@ pub(super) async fn toolchain(cancel: &CancellationToken) -> Result<String, Buil
     Ok(lines.join("\n"))
 }
 
-/// What a kernel build needs beside what `lab` itself does: program or header, and its package.
-const TOOLS: [(&str, &str); 9] = [
-    ("make", "make"),
-    ("gcc", "gcc"),
-    ("ld", "binutils"),
-    ("flex", "flex"),
-    ("bison", "bison"),
-    ("bc", "bc"),
-    ("git", "git"),
-    ("xz", "xz-utils"),
-    ("/usr/include/libelf.h", "libelf-dev"),
-];
-
-/// All tools are here.
+/// All tools are here. A build without bubblewrap is possible, and told.
 pub(super) fn check_tools() -> Result<(), BuildError> {
-    let is_missing = |what: &str| match what.strip_prefix('/') {
-        Some(_) => !Path::new(what).exists(),
-        None => crate::host::setup::find(what).is_none(),
-    };
-    let missing: Vec<_> = TOOLS.iter().filter(|(what, _)| is_missing(what)).collect();
+    let missing: Vec<_> =
+        setup::missing(&setup::BUILD_NEEDS).into_iter().filter(|n| n.program != "bwrap").collect();
     if missing.is_empty() {
         return Ok(());
     }
-    let packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
+    let packages: Vec<&str> = missing.iter().map(|need| need.package).collect();
     Err(BuildError::Tools {
-        missing: missing.iter().map(|(what, _)| (*what).to_owned()).collect(),
-        fix: format!("apt-get install {}", packages.join(" ")),
+        missing: missing.iter().map(|need| need.program.to_owned()).collect(),
+        fix: format!("`--setup` installs them, or: apt-get install {}", packages.join(" ")),
     })
 }

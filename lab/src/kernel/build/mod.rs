@@ -19,5 +19,6 @@ mod tests;
 pub use builder::Builder;
 pub use error::{BuildError, Stage};
 pub use output::Warning;
+pub(in crate::kernel) use output::errors;
 pub use patch::files as files_of_patch;
 pub use store::{Built, Kept, limit};

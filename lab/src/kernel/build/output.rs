@@ -38,7 +38,7 @@ pub(super) fn warnings(output: &str, tree: &str) -> Vec<Warning> {
 }
 
 /// The first errors in the output of a build, a line each; its last lines where none is known.
-pub(super) fn errors(output: &str, tree: &str) -> String {
+pub(in crate::kernel) fn errors(output: &str, tree: &str) -> String {
     const MARKS: [&str; 8] = [
         " error: ",
         "undefined reference",
