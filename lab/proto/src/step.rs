@@ -31,6 +31,9 @@ pub enum Step {
         path: String,
         /// Requests per CPU, 1 to 1024.
         requests: u32,
+        /// Whether they are background requests: asynchronous direct reads of a file that the
+        /// step makes, one at a time.
+        background: bool,
     },
     /// Clients under load while the mount is torn down.
     Teardown {

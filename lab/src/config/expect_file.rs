@@ -110,7 +110,9 @@ fn kinds(expectation: &Expectation) -> &'static [&'static str] {
     match expectation {
         Expectation::Snapshot { .. } | Expectation::Equal { .. } => &["tree", "place"],
         Expectation::Rule { rule, .. } => match rule {
-            Rule::QueueIsSubmittingCpu | Rule::NothingLost => &["place"],
+            Rule::QueueIsSubmittingCpu | Rule::BackgroundFollowsPolicy | Rule::NothingLost => {
+                &["place"]
+            }
             Rule::EveryCallReturned
             | Rule::LoadWasReal
             | Rule::NoTaskInD

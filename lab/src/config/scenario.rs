@@ -175,9 +175,12 @@ pub enum Expectation {
 /// Rules over observations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// place: with the policy `submitting-cpu`, or none declared and all queues registered, a
-    /// request arrives on the queue of the CPU that submitted it.
+    /// place, of foreground requests: each arrives on the queue of the CPU that submitted it. Every
+    /// policy keeps to this while all queues are registered.
     QueueIsSubmittingCpu,
+    /// place, of background requests: each arrives on the queue that the declared policy of the
+    /// kernel names. Nothing is held where none is declared.
+    BackgroundFollowsPolicy,
     /// place: every client CPU was served, no call failed, nothing was lost.
     NothingLost,
     /// teardown: each client's last call returned within the limit.
@@ -196,8 +199,9 @@ pub enum Rule {
 
 impl Rule {
     /// Every rule with its name in scenario files.
-    pub const ALL: [(&'static str, Rule); 8] = [
+    pub const ALL: [(&'static str, Rule); 9] = [
         ("queue-is-submitting-cpu", Rule::QueueIsSubmittingCpu),
+        ("background-follows-policy", Rule::BackgroundFollowsPolicy),
         ("nothing-lost", Rule::NothingLost),
         ("every-call-returned", Rule::EveryCallReturned),
         ("load-was-real", Rule::LoadWasReal),

@@ -39,7 +39,10 @@ fn defaults_are_filled_in() {
     let Step::Serve(spec) = &scenario.steps[0].step else { panic!("no serve") };
     assert_eq!((spec.name.as_str(), spec.transport, spec.depth), ("serve", Transport::Ring, 8));
     assert!(!spec.fallback && spec.file_system == FileSystem::Memory && spec.fault.is_none());
-    assert_eq!(scenario.steps[1].step, Step::Place { path: "/mnt/ring".into(), requests: 16 });
+    assert_eq!(
+        scenario.steps[1].step,
+        Step::Place { path: "/mnt/ring".into(), requests: 16, background: false }
+    );
 }
 
 #[test]

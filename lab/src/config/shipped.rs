@@ -36,6 +36,7 @@ shipped! {
     "scenarios/correctness/tree-passthrough.toml",
     "scenarios/correctness/tree.toml",
     "scenarios/perf/randread.toml",
+    "scenarios/placement/background.toml",
     "scenarios/placement/each-cpu.toml",
     "scenarios/teardown/abort.toml",
     "scenarios/teardown/forced-umount.toml",
@@ -183,7 +184,7 @@ mod tests {
         let project = load(&files()).unwrap_or_else(|e| panic!("{}", e.render(false)));
         assert_eq!(project.kernels.len(), 19);
         assert_eq!(project.topologies.len(), 9);
-        assert_eq!(project.scenarios.len(), 7);
+        assert_eq!(project.scenarios.len(), 8);
         let spare = &project.topologies["spare"];
         assert_eq!((spare.cpus, spare.max_cpus), (4, 8));
         assert_eq!(project.topologies["memless"].nodes[1].memory_bytes, 0);

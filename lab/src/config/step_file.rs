@@ -8,7 +8,7 @@
 //!   `fault` (`{ kind = "drop-reply", opcode = "read", nth = 1 }`)
 //! - `tmpfs`, `unmount`: `mount-point`
 //! - `tree`: `path`
-//! - `place`: `path`, `requests`
+//! - `place`: `path`, `requests`, `background`
 //! - `teardown`: `path`, `ending` (`kill-server`, `abort` or `forced-umount`), `clients`, `load`
 //! - `fio`: `path`, `rw`, `block-size`, `size`, `iodepth`, `jobs`, `engine`, `direct`, `runtime`,
 //!   `ramp`
@@ -170,7 +170,8 @@ fn tree(table: &Table<'_>, _: &str) -> Option<Step> {
 
 fn place(table: &Table<'_>, _: &str) -> Option<Step> {
     let requests = table.number("requests", 1..=1024, 16);
-    path(table, "path").map(|path| Step::Place { path, requests })
+    let background = table.optional("background").unwrap_or(false);
+    path(table, "path").map(|path| Step::Place { path, requests, background })
 }
 
 fn teardown(table: &Table<'_>, _: &str) -> Option<Step> {

@@ -13,6 +13,7 @@ mod fio;
 mod flags;
 mod hang;
 pub mod layout;
+pub mod policy;
 mod render;
 mod rules;
 pub mod snapshot;

@@ -1,21 +1,21 @@
 //! The rules that a scenario can name, each over the observation of one step.
 
-use lab_proto::observe::{ClientEnd, Observation, PlaceObservation, TeardownObservation};
+use lab_proto::observe::{
+    ClientEnd, Observation, PlaceCell, PlaceObservation, TeardownObservation,
+};
 
 use super::evidence::Evidence;
 use super::finding::Finding;
 use super::verdict::{Owner, Verdict};
-use super::{completed, fio, hang};
+use super::{completed, fio, hang, policy};
 use crate::config::scenario::Rule;
 use crate::config::topology::Topology;
-
-/// The queue policy of a kernel that hands a request to the queue of the submitting CPU.
-const SUBMITTING_CPU: &str = "submitting-cpu";
 
 /// What is wrong with the step under the rule.
 pub(super) fn check(evidence: &Evidence<'_>, step: &str, rule: Rule) -> Option<Finding> {
     let found = match (rule, evidence.observation(step)?) {
         (Rule::QueueIsSubmittingCpu, Observation::Placed(p)) => queue_is_cpu(evidence, p),
+        (Rule::BackgroundFollowsPolicy, Observation::Placed(p)) => follows_policy(evidence, p),
         (Rule::NothingLost, Observation::Placed(p)) => nothing_lost(evidence.topology, p),
         (Rule::EveryCallReturned, Observation::TornDown(t)) => every_call_returned(t),
         (Rule::LoadWasReal, Observation::TornDown(t)) => load_was_real(t),
@@ -48,20 +48,36 @@ fn with_node(topology: &Topology, what: &str, cpu: u32) -> String {
 }
 
 fn queue_is_cpu(evidence: &Evidence<'_>, place: &PlaceObservation) -> Option<Finding> {
-    if evidence.queue_policy.is_some_and(|p| p != SUBMITTING_CPU) {
-        return None;
-    }
-    let strays: Vec<_> = place.cells.iter().filter(|c| c.cpu != c.queue && c.count > 0).collect();
+    strays(evidence.topology, place, |cpu| Some(cpu), "the queue of that CPU")
+}
+
+fn follows_policy(evidence: &Evidence<'_>, place: &PlaceObservation) -> Option<Finding> {
+    let policy = evidence.queue_policy?;
+    let topology = evidence.topology;
+    let wanted = |cpu| policy::background_queue(policy, topology, cpu);
+    strays(topology, place, wanted, &format!("the queue that the policy {policy} names"))
+}
+
+/// Requests that arrived on another queue than the wanted one, where one is known.
+fn strays(
+    topology: &Topology,
+    place: &PlaceObservation,
+    wanted: impl Fn(u32) -> Option<u32>,
+    what: &str,
+) -> Option<Finding> {
+    let is_stray =
+        |c: &&PlaceCell| c.count > 0 && wanted(c.cpu).is_some_and(|queue| queue != c.queue);
+    let strays: Vec<_> = place.cells.iter().filter(is_stray).collect();
     let first = strays.first()?;
-    let show = |c: &lab_proto::observe::PlaceCell| {
-        let cpu = with_node(evidence.topology, "CPU", c.cpu);
-        let queue = with_node(evidence.topology, "queue", c.queue);
+    let show = |c: &PlaceCell| {
+        let cpu = with_node(topology, "CPU", c.cpu);
+        let queue = with_node(topology, "queue", c.queue);
         format!("{} requests of {cpu} arrived on {queue}", c.count)
     };
     let total: u64 = strays.iter().map(|c| u64::from(c.count)).sum();
     let more = if strays.len() > 1 { format!(", {total} in all") } else { String::new() };
     Some(
-        Finding::fail(format!("{}, not on the queue of that CPU{more}", show(first)))
+        Finding::fail(format!("{}, not on {what}{more}", show(first)))
             .because(strays.iter().map(|c| show(c))),
     )
 }

@@ -11,7 +11,7 @@ use super::verdict::{Owner, Verdict};
 use crate::config::scenario::{Expectation, Rule};
 
 fn place(cells: &[(u32, u32, u32)]) -> Case {
-    let step = Step::Place { path: "/mnt/ring".into(), requests: 16 };
+    let step = Step::Place { path: "/mnt/ring".into(), requests: 16, background: false };
     let rules = [Rule::QueueIsSubmittingCpu, Rule::NothingLost].map(|r| rule("place", r));
     Case::new(vec![("place", step, Observation::Placed(placed(cells)))], rules.into())
 }
@@ -28,10 +28,30 @@ fn placement_names_cpu_and_queue() {
         Owner::Kernel,
         "step `place`: 1 requests of CPU 1 (node 0) arrived on queue 2 (node 1)",
     );
+    // A policy is about background requests: these stay, whatever it is.
     case.policy = Some("next-cpu");
-    assert_eq!(case.short(), pass());
-    case.policy = Some("submitting-cpu");
     assert_eq!(case.short().0, Verdict::Fail);
+}
+
+#[test]
+fn background_requests_are_held_to_the_declared_policy() {
+    let case = |cells: &[(u32, u32, u32)], policy| {
+        let step = Step::Place { path: "/mnt/ring".into(), requests: 16, background: true };
+        let rules = [Rule::BackgroundFollowsPolicy, Rule::NothingLost].map(|r| rule("place", r));
+        let steps = vec![("place", step, Observation::Placed(placed(cells)))];
+        Case { policy, ..Case::new(steps, rules.into()) }
+    };
+    let next = [(0, 1, 16), (1, 2, 16), (2, 3, 16), (3, 0, 16)];
+    assert_eq!(case(&next, Some("next-cpu")).short(), pass());
+    assert_eq!(case(&next, None).short(), pass());
+    is(
+        &case(&next, Some("same-node")),
+        Verdict::Fail,
+        Owner::Kernel,
+        "step `place`: 16 requests of CPU 1 (node 0) arrived on queue 2 (node 1), not on the queue \
+         that the policy same-node names, 32 in all",
+    );
+    assert_eq!(case(&DIAGONAL, Some("next-cpu")).short().0, Verdict::Fail);
 }
 
 #[test]

@@ -36,12 +36,14 @@ fn problems(selection: &Selection) -> String {
 fn the_quick_plan_is_stable() {
     insta::assert_snapshot!(ids(&selection()).join("\n"), @r"
 stock/1x2/correctness/tree
+stock/1x2/placement/background
 stock/1x2/placement/each-cpu
 stock/1x2/teardown/abort
 stock/1x2/teardown/forced-umount
 stock/1x2/teardown/server-killed
 stock/1x2/perf/randread
 stock/2x2/correctness/tree
+stock/2x2/placement/background
 stock/2x2/placement/each-cpu
 stock/2x2/teardown/abort
 stock/2x2/teardown/forced-umount

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::{layout, load, out, stat, tree};
+use super::{background, layout, load, out, stat, tree};
 use crate::sys::{errno, mount, process};
 
 /// Runs the client role that the arguments name; 64 when they name none.
@@ -22,6 +22,10 @@ fn run(args: &[&str]) -> Option<()> {
         ["stat", path, cpu, count] => {
             stat::run(Path::new(path), cpu.parse().ok()?, count.parse().ok()?);
         }
+        ["background", path, cpu, count] => {
+            background::run(Path::new(path), cpu.parse().ok()?, count.parse().ok()?);
+        }
+        ["make-file", path] => background::make(Path::new(path)),
         ["load", path, cpu, seed, index] => {
             let (cpu, index) = (cpu.parse().ok()?, index.parse().ok()?);
             load::run(Path::new(path), cpu, seed.parse().ok()?, index);

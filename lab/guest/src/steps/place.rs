@@ -35,18 +35,30 @@ struct Seen {
     /// Arrivals of clients by unique id.
     arrived: BTreeMap<u64, Arrival>,
     errors: Vec<String>,
+    /// Only reads count: opening the file is none of the requests that are asked about.
+    only_reads: bool,
 }
 
-pub(super) fn run(path: &str, requests: u32, context: &Context<'_>) -> Result<Observation, Fault> {
+pub(super) fn run(
+    path: &str,
+    requests: u32,
+    background: bool,
+    context: &Context<'_>,
+) -> Result<Observation, Fault> {
     let requests = requests.clamp(1, MAX_REQUESTS);
     let server = context.server(path)?;
     let trace = facts::traces_fuse().then(|| Trace::start(server.report.connection)).transpose();
     let trace = trace.map_err(|e| fault(FaultKind::Agent, format!("tracing: {e}")))?;
     server.ask(&ServerAsk::Reset, ASK_LIMIT)?;
     let client_cpus = cpulist::online();
-    let mut seen = Seen::default();
+    let mut seen = Seen { only_reads: background, ..Seen::default() };
+    let file = format!("{path}/place");
+    let (role, target) = if background { ("background", &*file) } else { ("stat", path) };
+    if background {
+        seen.calls(&["make-file", target], 1, "make-file", context)?;
+    }
     for &cpu in &client_cpus {
-        seen.client(path, cpu, requests, context)?;
+        seen.client((role, target), cpu, requests, context)?;
         // After each client, since the server keeps only the latest arrivals.
         seen.arrivals(&server)?;
     }
@@ -74,35 +86,47 @@ struct Matched {
 }
 
 impl Seen {
+    /// One client, pinned to `cpu`.
     fn client(
         &mut self,
-        path: &str,
+        (role, target): (&str, &str),
         cpu: u32,
         requests: u32,
         context: &Context<'_>,
     ) -> Result<(), Fault> {
-        let client = Client::start(&["stat", path, &cpu.to_string(), &requests.to_string()])?;
-        self.clients.insert(client.pid(), cpu);
-        let mut calls = 0;
+        let args = [role, target, &cpu.to_string(), &requests.to_string()];
+        let pid = self.calls(&args, requests, &format!("{role} on cpu {cpu}"), context)?;
+        self.clients.insert(pid, cpu);
+        Ok(())
+    }
+
+    /// Runs a client to its end; its process id. What it says but `ok` is kept as an error.
+    fn calls(
+        &mut self,
+        args: &[&str],
+        count: u32,
+        name: &str,
+        context: &Context<'_>,
+    ) -> Result<u32, Fault> {
+        let client = Client::start(args)?;
+        let (pid, mut calls) = (client.pid(), 0);
         loop {
             match client.line(context.call_limit) {
                 Line::Text(line) => {
                     calls += 1;
                     if line != "ok" && self.errors.len() < MAX_ERRORS {
-                        self.errors.push(format!("cpu {cpu}: {line}"));
+                        self.errors.push(format!("{name}: {line}"));
                     }
                 }
-                Line::Silent => {
-                    return Err(client.hang(&format!("stat on cpu {cpu}"), context.call_limit));
-                }
+                Line::Silent => return Err(client.hang(name, context.call_limit)),
                 Line::Ended => break,
             }
         }
-        if calls != requests && self.errors.len() < MAX_ERRORS {
-            self.errors.push(format!("cpu {cpu}: {calls} of {requests} calls made"));
+        if calls != count && self.errors.len() < MAX_ERRORS {
+            self.errors.push(format!("{name}: {calls} of {count} calls made"));
         }
         client.finish(Duration::from_secs(1));
-        Ok(())
+        Ok(pid)
     }
 
     fn arrivals(&mut self, server: &Server) -> Result<(), Fault> {
@@ -131,7 +155,9 @@ impl Seen {
         };
         let mut counts: BTreeMap<(u32, u32), u32> = BTreeMap::new();
         for (unique, cpu) in &cpu_of {
-            if let Some(arrival) = self.arrived.get(unique) {
+            if let Some(arrival) = self.arrived.get(unique)
+                && (!self.only_reads || arrival.opcode == "read")
+            {
                 *counts.entry((*cpu, arrival.queue)).or_default() += 1;
             }
         }

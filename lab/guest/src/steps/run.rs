@@ -55,7 +55,9 @@ pub(crate) fn run(step: Step, context: &Context<'_>) -> Result<Observation, Faul
         Step::Tmpfs { mount_point } => mounts::tmpfs(&mount_point),
         Step::Unmount { mount_point } => mounts::unmount(&mount_point, context),
         Step::Tree { path } => tree::run(&path, context),
-        Step::Place { path, requests } => place::run(&path, requests, context),
+        Step::Place { path, requests, background } => {
+            place::run(&path, requests, background, context)
+        }
         Step::Teardown { path, ending, clients, load_ms } => {
             teardown::run(&teardown::Plan { path, ending, clients, load_ms }, context)
         }

@@ -1,0 +1,57 @@
+//! Queue policies: where a kernel says that it sends background requests. Pure.
+
+use crate::config::topology::Topology;
+
+/// The policies that kernels can declare and the lab knows the rule of.
+pub const POLICIES: [&str; 5] =
+    ["submitting-cpu", "next-cpu", "same-node", "other-core", "other-node"];
+
+/// The queue that an idle kernel with one queue for each possible CPU sends a background request
+/// of `cpu` to; nothing where the policy is unknown, or where the kernel's own choice is needed
+/// to tell: nodes of CPUs that are possible and not present are dealt out by the kernel.
+pub fn background_queue(policy: &str, topology: &Topology, cpu: u32) -> Option<u32> {
+    let spare = topology.max_cpus > topology.cpus;
+    let node = |cpu| topology.node_of(cpu);
+    let next = |fits: &dyn Fn(u32) -> bool| {
+        let others = (1..topology.max_cpus).map(|step| (cpu + step) % topology.max_cpus);
+        // Where none fits the request stays.
+        Some(others.into_iter().find(|other| fits(*other)).unwrap_or(cpu))
+    };
+    match policy {
+        "submitting-cpu" => Some(cpu),
+        "next-cpu" => next(&|_| true),
+        "other-core" => next(&|other| topology.core_of(other) != topology.core_of(cpu)),
+        "same-node" if !spare => next(&|other| node(other) == node(cpu)),
+        "other-node" if !spare => next(&|other| node(other) != node(cpu)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load::load;
+    use crate::config::shipped;
+
+    fn queues(policy: &str, topology: &str) -> Vec<Option<u32>> {
+        let project = load(&shipped::files()).unwrap();
+        let topology = &project.topologies[topology];
+        (0..topology.cpus).map(|cpu| background_queue(policy, topology, cpu)).collect()
+    }
+
+    #[test]
+    fn each_policy_has_its_next_cpu() {
+        let some = |queues: &[u32]| queues.iter().copied().map(Some).collect::<Vec<_>>();
+        assert_eq!(queues("submitting-cpu", "2x2"), some(&[0, 1, 2, 3]));
+        assert_eq!(queues("next-cpu", "2x2"), some(&[1, 2, 3, 0]));
+        assert_eq!(queues("same-node", "2x2"), some(&[1, 0, 3, 2]));
+        assert_eq!(queues("other-node", "2x2"), some(&[2, 2, 0, 0]));
+        assert_eq!(queues("same-node", "2x4-interleaved"), some(&[2, 3, 4, 5, 6, 7, 0, 1]));
+        // Two threads a core: the neighbour of an even CPU is the same core.
+        assert_eq!(queues("other-core", "smt")[..4], some(&[2, 2, 4, 4])[..]);
+        assert_eq!(queues("other-node", "1x2"), some(&[0, 1]));
+        assert_eq!(queues("next-cpu", "spare"), some(&[1, 2, 3, 4]));
+        assert_eq!(queues("same-node", "spare"), [None; 4]);
+        assert_eq!(queues("of-my-own", "2x2"), [None; 4]);
+    }
+}
