@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ColorChoice, Parser, Subcommand, ValueEnum};
 use lab::run::options::{AccelChoice, Format, Isolation};
 
-use super::{kernel, list, report, rerun, show, test};
+use super::{kernel, list, report, rerun, series, show, test};
 
 /// Test Linux kernel patch series end to end: boot, mount, run, judge.
 ///
@@ -40,6 +40,7 @@ pub(super) enum Verb {
     List(list::List),
     Show(show::Show),
     Kernel(kernel::Kernel),
+    Series(Box<series::Series>),
     Rerun(rerun::Rerun),
     Report(report::Report),
     /// Check this machine: each check says why it matters and how to fix it.

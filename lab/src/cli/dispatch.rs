@@ -13,7 +13,7 @@ use lab::report::{SinkFault, replay};
 use lab::run::options::{ReportOptions, RerunOptions, TestOptions};
 use lab::run::project::{self, Found, ProjectError};
 use lab::run::record::{self, FindError};
-use lab::run::{Host, Keep, RunError, chain};
+use lab::run::{Host, Keep, PrepareError, RunError, chain};
 
 use super::args::{Args, Verb};
 use super::{out, reporters};
@@ -37,6 +37,8 @@ enum Failure {
     Paths(#[from] PathsError),
     #[error(transparent)]
     Run(#[from] RunError),
+    #[error(transparent)]
+    Series(#[from] PrepareError),
     #[error(transparent)]
     Find(#[from] FindError),
     #[error("{0}")]
@@ -67,7 +69,7 @@ pub(crate) fn main() -> ExitCode {
 fn fail(failure: &Failure) -> ExitCode {
     match failure {
         Failure::Project(ProjectError::Config(errors)) => out::drawn(&errors.render(true)),
-        Failure::Run(error) => {
+        Failure::Run(error) | Failure::Series(PrepareError::Run(error)) => {
             out::error(&chain(error));
             return ExitCode::from(error.exit_code());
         }
@@ -95,6 +97,16 @@ fn dispatch(args: Args) -> Result<ExitCode, Failure> {
             let paths = paths(&found, &cwd)?;
             let host = host(&found, &paths)?;
             Ok(out::lines(lab::run::kernels(&host, &found.project, &task)?))
+        }
+        Verb::Series(series) => {
+            let found = open(dir)?;
+            let options = series.into_options(fresh_seed(), is_ci(), argv());
+            let paths = paths(&found, &cwd)?;
+            let fault = SinkFault::default();
+            let (format, junit) = (options.test.format, options.test.junit.clone());
+            let reporters = |dir: &Path| reporters::live(format, junit.as_deref(), dir, &fault);
+            let host = host(&found, &paths)?;
+            Ok(written(lab::run::series(&host, &found.project, &options, &reporters)?, &fault))
         }
         Verb::Test(test) => {
             run(&open(dir)?, &cwd, &test.into_options(fresh_seed(), is_ci(), argv()))

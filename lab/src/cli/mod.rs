@@ -9,6 +9,7 @@ mod report;
 mod reporters;
 mod rerun;
 mod select;
+mod series;
 mod show;
 mod test;
 

@@ -49,7 +49,7 @@ pub(super) struct Select {
 
 /// Value of `--profile`.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum ProfileArg {
+pub(super) enum ProfileArg {
     /// A minute or so
     Quick,
     /// The gate of a series; NEW and FLAKY fail

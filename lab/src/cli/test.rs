@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
 use lab::plan::Selection;
-use lab::run::options::{Manner, TestOptions};
+use lab::run::options::{Begin, Manner, TestOptions};
 
 use super::args::{Accel, FormatArg, IsolationArg};
 use super::select::Select;
@@ -94,6 +94,7 @@ impl Test {
             setup: self.setup,
             ci,
             argv,
+            begin: Begin::default(),
         }
     }
 }

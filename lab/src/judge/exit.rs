@@ -24,6 +24,8 @@ pub struct Outcome {
     pub usage: bool,
     /// The lab could not do what it was asked for, apart from any case.
     pub lab_failed: bool,
+    /// A patch of the series under test is bad by itself.
+    pub patch_failed: bool,
     /// NEW and FLAKY fail.
     pub strict: bool,
     /// Whether a verdict on time counts: on KVM, or with `--gate-time`.
@@ -44,7 +46,7 @@ pub fn exit_code(outcome: &Outcome, verdicts: &[Verdict]) -> u8 {
         INTERRUPTED
     } else if outcome.usage {
         USAGE
-    } else if verdicts.iter().any(failed) {
+    } else if outcome.patch_failed || verdicts.iter().any(failed) {
         FAILED
     } else if outcome.lab_failed || infra() {
         LAB

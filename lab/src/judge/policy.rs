@@ -54,4 +54,62 @@ mod tests {
         assert_eq!(queues("same-node", "spare"), [None; 4]);
         assert_eq!(queues("of-my-own", "2x2"), [None; 4]);
     }
+
+    /// Queues of CPU 0, 1, 2, ... in a snapshot of one step.
+    fn placed(topology: &str, policy: &str) -> Vec<u32> {
+        let path = format!("snapshots/placement/background/{topology}@{policy}.snap");
+        let found = shipped::snapshots().iter().find(|(known, _)| *known == path);
+        let text = found.unwrap_or_else(|| panic!("{path}")).1;
+        let matrix = text.split_once("## place\n").unwrap().1;
+        let columns = |line: &str| -> Vec<String> {
+            line.split_whitespace().filter(|word| *word != "|").map(str::to_owned).collect()
+        };
+        let mut lines = matrix.lines();
+        let queues: Vec<u32> =
+            columns(lines.next().unwrap())[1..].iter().map(|q| q.parse().unwrap()).collect();
+        let mut rows: Vec<(u32, u32)> = lines
+            .filter(|line| line.starts_with("node "))
+            .map(|line| {
+                let words = columns(line);
+                let at = words[4..].iter().position(|cell| cell == "*").unwrap();
+                (words[3].parse().unwrap(), queues[at])
+            })
+            .collect();
+        rows.sort_unstable();
+        rows.into_iter().map(|(_, queue)| queue).collect()
+    }
+
+    #[test]
+    fn snapshots_keep_to_the_rule_of_their_policy() {
+        let project = load(&shipped::files()).unwrap();
+        let mut held = 0;
+        for (policy, topology) in
+            POLICIES.iter().flat_map(|p| project.topologies.values().map(move |t| (p, t)))
+        {
+            for (cpu, queue) in placed(&topology.name, policy).into_iter().enumerate() {
+                if let Some(wanted) = background_queue(policy, topology, cpu as u32) {
+                    assert_eq!(queue, wanted, "{policy} {} cpu {cpu}", topology.name);
+                    held += 1;
+                }
+            }
+        }
+        assert!(held > 200, "only {held} were held");
+    }
+
+    #[test]
+    fn the_table_of_the_document_is_that_of_the_snapshots() {
+        let text = include_str!("../../docs/placement.md");
+        let mut rows = 0;
+        for part in text.split("\n## ").skip(1) {
+            let policy = part.lines().next().unwrap();
+            for row in part.lines().filter_map(|line| line.strip_prefix("| `")) {
+                let (topology, rest) = row.split_once("` | ").unwrap();
+                let queues = placed(topology, policy);
+                let wanted: Vec<String> = queues.iter().map(u32::to_string).collect();
+                assert_eq!(rest.trim_end_matches(" |"), wanted.join(" "), "{policy} {topology}");
+                rows += 1;
+            }
+        }
+        assert_eq!(rows, POLICIES.len() * 9);
+    }
 }

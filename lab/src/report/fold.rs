@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::series::PatchState;
 use crate::judge::verdict::{Owner, Tally, Verdict};
 use crate::run::events::{Event, Record};
 
@@ -84,6 +85,10 @@ pub struct RunFold {
     pub exit_code: Option<u8>,
     /// Milliseconds, absent for a run that was cut off.
     pub duration_ms: Option<u64>,
+    /// Patches of the series that the run tests.
+    pub patches: Vec<PatchState>,
+    /// The new and the earlier version that are compared.
+    pub compared: Option<(String, String)>,
     index: BTreeMap<String, usize>,
 }
 
@@ -127,7 +132,12 @@ impl RunFold {
                 self.exit_code = Some(*exit_code);
                 self.duration_ms = Some(*duration_ms);
             }
+            Event::PatchBuilt { .. } => self.patches.extend(PatchState::of(&record.event)),
+            Event::SeriesCompared { series, against } => {
+                self.compared = Some((series.clone(), against.clone()));
+            }
             Event::KernelReady { .. }
+            | Event::SeriesPlanned { .. }
             | Event::VmReady { .. }
             | Event::CaseFaults { .. }
             | Event::RunResumed { .. }

@@ -7,6 +7,7 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use super::escape::clip;
 use super::fold::{CaseEnd, CaseState, RunFold};
 use super::reporter::Reporter;
+use super::series::{self, Judged};
 use super::sink::Sink;
 use crate::judge::verdict::{Tally, Verdict};
 use crate::run::events::Record;
@@ -53,8 +54,27 @@ fn render(fold: &RunFold) -> Report {
         });
         suites[index].1.add_test_case(test);
     }
+    let patches = series::judged(fold);
+    if !patches.is_empty() {
+        let mut suite = TestSuite::new("patches");
+        suite.add_test_cases(patches.iter().map(patch_case));
+        report.add_test_suite(suite);
+    }
     report.add_test_suites(suites.into_iter().map(|(_, suite)| suite));
     report
+}
+
+fn patch_case(judged: &Judged<'_>) -> TestCase {
+    let (patch, problems) = (judged.patch, judged.problems());
+    let status = match problems.first() {
+        None => TestCaseStatus::success(),
+        Some(first) => failure(NonSuccessKind::Failure, &patch.result, first, &problems),
+    };
+    let name = format!("{} {}/{} {}", patch.series, patch.number, patch.of, patch.title);
+    let mut test = TestCase::new(clip(&name, MAX_LINE), status);
+    test.set_classname("patches");
+    test.set_time(Duration::from_millis(patch.duration_ms));
+    test
 }
 
 fn test_case(case: &CaseState, suite: &str, strict: bool) -> TestCase {

@@ -3,6 +3,7 @@
 use super::escape::clip;
 use super::fold::{CaseState, RunFold};
 use super::reporter::Reporter;
+use super::series::{self, Judged};
 use super::sink::Sink;
 use crate::judge::verdict::{Tally, Verdict};
 use crate::run::events::Record;
@@ -58,11 +59,18 @@ impl Outcome {
 fn render(fold: &RunFold) -> String {
     let mut out = vec!["KTAP version 1".to_string()];
     let kernels = groups(fold.cases.iter(), |c| &c.kernel);
-    out.push(format!("1..{}", kernels.len()));
+    let patches = series::judged(fold);
+    let first = usize::from(!patches.is_empty());
+    out.push(format!("1..{}", kernels.len() + first));
+    if first == 1 {
+        let (lines, outcome) = patch_lines(&patches);
+        out.extend(lines.into_iter().map(|l| format!("  {l}")));
+        out.push(result(0, "patches", outcome, None));
+    }
     for (index, (kernel, cases)) in kernels.iter().enumerate() {
         let (lines, outcome) = kernel_lines(kernel, cases, fold.strict);
         out.extend(lines.into_iter().map(|l| format!("  {l}")));
-        out.push(result(index, kernel, outcome, None));
+        out.push(result(index + first, kernel, outcome, None));
     }
     if fold.exit_code.is_none() {
         out.push("# the run was cut off".into());
@@ -74,6 +82,23 @@ fn render(fold: &RunFold) -> String {
     ));
     out.push(String::new());
     out.join("\n")
+}
+
+/// The patches of a series: applied, built, and good as far as their own cases say.
+fn patch_lines(patches: &[Judged<'_>]) -> (Vec<String>, Outcome) {
+    let mut out = head("patches", patches.len());
+    let mut outcomes = Vec::new();
+    for (index, judged) in patches.iter().enumerate() {
+        let problems = judged.problems();
+        let lines = problems.iter().flat_map(|problem| problem.lines());
+        out.extend(lines.map(|l| format!("# {}", clip(l, MAX_LINE)).trim_end().to_string()));
+        let outcome = if problems.is_empty() { Outcome::Ok } else { Outcome::NotOk };
+        let patch = judged.patch;
+        let name = format!("{} {}/{} {}", patch.series, patch.number, patch.of, patch.title);
+        out.push(result(index, &name, outcome, None));
+        outcomes.push(outcome);
+    }
+    (out, Outcome::of(&outcomes))
 }
 
 fn kernel_lines(kernel: &str, cases: &[&CaseState], strict: bool) -> (Vec<String>, Outcome) {

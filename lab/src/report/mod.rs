@@ -12,6 +12,7 @@ mod junit;
 mod ktap;
 mod replay;
 mod reporter;
+mod series;
 mod sink;
 mod terminal;
 

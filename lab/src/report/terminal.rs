@@ -10,6 +10,7 @@ use super::color::{self, paint};
 use super::escape::clip;
 use super::fold::{CaseState, RunFold};
 use super::reporter::Reporter;
+use super::series;
 use super::sink::Sink;
 use crate::judge::verdict::Verdict;
 use crate::run::events::{Event, Record};
@@ -152,6 +153,11 @@ impl Terminal {
             if not_started.len() > MAX_NOT_STARTED {
                 lines.push(format!("  ... {} more", not_started.len() - MAX_NOT_STARTED));
             }
+        }
+        let series = series::lines(&self.fold);
+        if !series.is_empty() {
+            lines.push(String::new());
+            lines.extend(series);
         }
         if !lines.is_empty() {
             lines.push(String::new());

@@ -61,6 +61,47 @@ pub enum Event {
         /// Cases that are left.
         left: u32,
     },
+    /// The run tests a series; before its cases are planned.
+    SeriesPlanned {
+        /// Name.
+        series: String,
+        /// Name of the kernel that it is put onto.
+        onto: String,
+        /// Who said so.
+        chosen: String,
+        /// Titles of the patches, in order.
+        patches: Vec<String>,
+    },
+    /// A patch of the series was applied and built, or not.
+    PatchBuilt {
+        /// Name of the series.
+        series: String,
+        /// Which patch, from 1.
+        number: u32,
+        /// Of how many.
+        of: u32,
+        /// Its title.
+        title: String,
+        /// Name of the kernel with it and all before it.
+        kernel: String,
+        /// `built`, `no-apply`, `no-config`, `no-build`, `not-reached`.
+        result: String,
+        /// Warnings in the files that it touches and that were not there before.
+        new_warnings: Vec<String>,
+        /// Other configurations and checks that fail.
+        matrix: Vec<String>,
+        /// Why it is not built, or its rejects.
+        detail: Vec<String>,
+        /// Milliseconds.
+        duration_ms: u64,
+    },
+    /// The run compares two versions of a series.
+    SeriesCompared {
+        /// The new one.
+        series: String,
+        /// The earlier one.
+        against: String,
+    },
     /// A case is part of the plan. All of them come before the first case starts.
     CasePlanned {
         /// Case id.

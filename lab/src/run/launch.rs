@@ -21,6 +21,7 @@ use super::resume::Earlier;
 use super::retain::{self, Keep};
 use super::session::millis;
 use super::signals;
+use super::steps;
 use crate::config::kernel::{KernelEntry, KernelSource};
 use crate::config::shipped;
 use crate::doctor::Check;
@@ -130,7 +131,8 @@ pub fn test(
     plan: &Plan,
     reporters: Reporters<'_>,
 ) -> Result<u8, RunError> {
-    if plan.cases.is_empty() {
+    // A series of which nothing can be built still has a record that says so.
+    if plan.cases.is_empty() && options.begin.events.is_empty() {
         return Err(RunError::Nothing);
     }
     whole(host, options, plan, None, reporters)
@@ -202,7 +204,10 @@ async fn run(
     verdicts.base.extend(rest.base);
     // A base that was not run leaves the question open that was asked.
     let no_base = verdicts.base.contains(&Verdict::Infra) || verdicts.base.len() != planned_base;
-    let code = finish(&context, planned, no_base, &verdicts.tested, took + begin.elapsed())?;
+    let begun = records.iter().map(|r| &r.event).chain(&options.begin.events);
+    let bad_patch = begun.into_iter().any(is_bad_patch);
+    let ends = Ends { planned, no_base, bad_patch };
+    let code = finish(&context, ends, &verdicts.tested, took + begin.elapsed())?;
     context.log.finish();
     Ok(code)
 }
@@ -328,6 +333,12 @@ fn announce(
         host: host_line(),
         manner: options.manner.clone(),
     })?;
+    for (series, patches) in &options.begin.patches {
+        super::log::keep_patches(&steps::kept(context.run_dir.path(), series), patches)?;
+    }
+    for event in &options.begin.events {
+        log.emit(event.clone())?;
+    }
     for text in prepared.accel_note.iter().cloned() {
         log.emit(Event::Note { text })?;
     }
@@ -380,18 +391,28 @@ fn work(context: &Context, options: &TestOptions, plan: &Plan, prepared: Prepare
     }
 }
 
-fn finish(
-    context: &Context,
+/// How a run ended, apart from its verdicts.
+struct Ends {
     planned: usize,
+    /// The base was asked for and could not be run.
     no_base: bool,
-    verdicts: &[Verdict],
-    took: Duration,
-) -> io::Result<u8> {
+    /// A patch of the series is bad by itself.
+    bad_patch: bool,
+}
+
+/// Whether a patch does not apply, does not build, or is worse than what it is put onto.
+fn is_bad_patch(event: &Event) -> bool {
+    matches!(event, Event::PatchBuilt { result, new_warnings, matrix, .. }
+        if result != "built" || !new_warnings.is_empty() || !matrix.is_empty())
+}
+
+fn finish(context: &Context, ends: Ends, verdicts: &[Verdict], took: Duration) -> io::Result<u8> {
     let outcome = Outcome {
         interrupted: context.cancel.is_cancelled(),
         strict: context.strict,
-        lab_failed: no_base,
-        planned,
+        lab_failed: ends.no_base,
+        patch_failed: ends.bad_patch,
+        planned: ends.planned,
         ..Outcome::default()
     };
     let exit_code = exit_code(&outcome, verdicts);

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{FlockOperation, flock};
 
 use super::events::{Event, Record};
+use crate::kernel::recipe::Patch;
 use crate::report::Reporter;
 
 /// Name of the log in a run directory.
@@ -123,6 +124,16 @@ fn is_proof(event: &Event) -> bool {
 /// The present, RFC 3339 with milliseconds, UTC.
 fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
+}
+
+/// Copies patches into a directory of a record, which needs nothing else to be run again.
+pub(super) fn keep_patches(dir: &Path, patches: &[Patch]) -> io::Result<()> {
+    std::fs::create_dir_all(dir)?;
+    for patch in patches {
+        let name = Path::new(&patch.name).file_name().unwrap_or_default();
+        std::fs::write(dir.join(name), &patch.text)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

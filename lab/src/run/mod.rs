@@ -14,6 +14,7 @@ mod kernels;
 pub mod launch;
 mod lines;
 pub mod log;
+mod matrix;
 pub mod options;
 pub mod prepare;
 pub mod project;
@@ -22,9 +23,11 @@ mod rerun;
 mod resolved;
 mod resume;
 pub mod retain;
+mod series;
 mod session;
 mod signals;
 mod source;
+mod steps;
 pub mod wire;
 
 #[cfg(test)]
@@ -39,4 +42,5 @@ pub use rerun::rerun;
 pub use resolved::scenario_json;
 pub use resume::{Earlier, resume};
 pub use retain::Keep;
+pub use series::{PrepareError, SeriesOptions, series};
 pub use session::chain;

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::config::scenario::Profile;
+use crate::kernel::recipe::Patch;
 use crate::plan::Selection;
+use crate::run::events::Event;
 
 /// Which accelerator to use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,7 +88,7 @@ impl Manner {
 }
 
 /// Options of `lab test`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TestOptions {
     /// What to run.
     pub selection: Selection,
@@ -104,6 +106,17 @@ pub struct TestOptions {
     pub ci: bool,
     /// Command line as given, for the record.
     pub argv: Vec<String>,
+    /// What happened before the run has a record.
+    pub begin: Begin,
+}
+
+/// What is told before the first case of a run is planned.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Begin {
+    /// Events, in order.
+    pub events: Vec<Event>,
+    /// Patches that the record keeps, by the name of their series.
+    pub patches: Vec<(String, Vec<Patch>)>,
 }
 
 impl TestOptions {

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use super::events::{Event, Record};
 use super::launch::RunError;
-use super::options::{RerunOptions, TestOptions};
+use super::options::{Begin, RerunOptions, TestOptions};
 use super::record::{self, RunDir};
+use super::steps;
 use crate::config::load::Project;
 use crate::config::scenario::Profile;
 use crate::plan::{Plan, Selection, find_case, plan};
@@ -51,6 +52,7 @@ pub fn rerun(
         seeds.extend(seed);
     }
     let alone = seeds.keys().all(|case| on_base.contains(case));
+    let project = &steps::of_record(project, &records, run.path());
     let (options, mut plan) = replan(project, options, &records, &seeds)?;
     if alone {
         // Nothing is left to compare: the base is what is tested.
@@ -199,5 +201,6 @@ fn test_options(options: &RerunOptions, selection: Selection, records: &[Record]
         setup: false,
         ci: strict,
         argv: options.argv.clone(),
+        begin: Begin::default(),
     }
 }

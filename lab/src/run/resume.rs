@@ -15,6 +15,7 @@ use super::options::{RerunOptions, TestOptions};
 use super::record::{self, RunDir};
 use super::rerun;
 use super::resolved;
+use super::steps;
 use crate::config::load::Project;
 use crate::judge::verdict::Verdict;
 use crate::kernel::Kernel;
@@ -52,6 +53,7 @@ pub fn resume(
         return Err(wrong(format!("the record of run {} is damaged", run.name())));
     }
     let left = left(&records).map_err(|text| wrong(format!("run {}: {text}", run.name())))?;
+    let project = &steps::of_record(project, &records, run.path());
     let (options, plan) = rerun::replan(project, options, &records, &left)?;
     unchanged(&records, &plan).map_err(|text| wrong(format!("run {}: {text}", run.name())))?;
     Ok((options, plan, Earlier { run_dir: run, log, records }))

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::error::BuildError;
 use super::kconfig::Wanted;
 use super::make::{self, Make};
-use super::output;
+use super::output::{self, Warning};
 use super::sandbox::Sandbox;
 use super::source::{SourceTree, Sources};
 use super::store::{self, Built, Kept, Look, Meta, Store};
@@ -103,13 +103,58 @@ impl<'a> Builder<'a> {
         }
         let begin = std::time::Instant::now();
         (self.tell)(&format!("building {} ({})", recipe.name, plan.source.label));
-        let output = make.run(&["bzImage".into()], cancel).await?;
+        tree.begin_build()?;
+        // A configuration with modules has what is built as one compiled, too.
+        let mut targets = vec!["bzImage".to_owned()];
+        if plan.wanted.has_modules() {
+            targets.push("modules".into());
+        }
+        let output = make.run(&targets, cancel).await?;
+        let warnings = tree.end_build(&output.stdout)?;
         if !output.status.success() {
             return Err(failed(recipe, &tree, &output)?);
         }
-        let built = self.keep(recipe, &plan, &tree, &output, cancel).await?;
+        let built = self.keep(recipe, &plan, &tree, (&output, warnings), cancel).await?;
         (self.tell)(&format!("built {} in {:.0} s", recipe.name, begin.elapsed().as_secs_f64()));
         Ok(built)
+    }
+
+    /// Runs make on directories of the tree of a recipe that is built, with arguments such as
+    /// `W=1` or `C=2`; the new warnings of those directories, a line each.
+    ///
+    /// # Errors
+    ///
+    /// As [`Builder::build`].
+    pub async fn check(
+        &self,
+        recipe: &Recipe,
+        args: &[&str],
+        directories: &[String],
+        cancel: &CancellationToken,
+    ) -> Result<Vec<String>, BuildError> {
+        if directories.is_empty() {
+            return Ok(Vec::new());
+        }
+        let plan = self.plan(recipe, cancel).await?;
+        let mut tree = Tree::take(plan.tree.clone(), &plan.source, self.tell, cancel).await?;
+        tree.move_to(&plan.source, &recipe.patches, cancel).await?;
+        let sandbox = Sandbox::find(cancel).await;
+        let (src, obj) = (tree.src(), tree.obj());
+        let make =
+            Make { sandbox: &sandbox, src: &src, obj: &obj, jobs: self.jobs, name: &recipe.name };
+        if !tree.is_configured() {
+            configure(&make, &plan.wanted, tree.dir(), cancel).await?;
+            tree.set_configured()?;
+        }
+        let args = args.iter().map(|arg| (*arg).to_owned()).chain(directories.iter().cloned());
+        let output = make.run(&args.collect::<Vec<_>>(), cancel).await?;
+        if !output.status.success() {
+            return Err(failed(recipe, &tree, &output)?);
+        }
+        let inside = |file: &str| directories.iter().any(|dir| file.starts_with(dir.as_str()));
+        let said = output::warnings(&output.stdout, &src.display().to_string());
+        let said = said.into_iter().filter(|warning| inside(&warning.file));
+        Ok(said.map(|w| format!("{}:{}: {}", w.file, w.line, w.text)).collect())
     }
 
     /// The stored kernel of a recipe, if it is there.
@@ -159,10 +204,10 @@ impl<'a> Builder<'a> {
         recipe: &Recipe,
         plan: &Plan,
         tree: &Tree,
-        output: &Output,
+        (output, warnings): (&Output, Vec<Warning>),
         cancel: &CancellationToken,
     ) -> Result<Built, BuildError> {
-        let (src, obj) = (tree.src(), tree.obj());
+        let obj = tree.obj();
         let log = make::write_log(&tree.dir().join("build.log"), output)?;
         let image = obj.join("arch/x86/boot/bzImage");
         let identity = identify::identify(&image).map_err(Box::new)?;
@@ -184,7 +229,7 @@ impl<'a> Builder<'a> {
             patches: recipe.patches.iter().map(|patch| patch.name.clone()).collect(),
             fragments: recipe.fragments.iter().map(|fragment| fragment.name.clone()).collect(),
             toolchain: plan.toolchain.clone(),
-            warnings: output::warnings(&output.stdout, &src.display().to_string()),
+            warnings,
             vmlinux: has_debug,
             sha256: files::sha256(&image).map_err(BuildError::io(&image))?,
         };

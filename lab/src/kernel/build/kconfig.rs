@@ -37,6 +37,11 @@ impl Wanted {
         Ok(Wanted { options })
     }
 
+    /// Whether there can be modules.
+    pub(super) fn has_modules(&self) -> bool {
+        self.options.get("MODULES").is_some_and(|(value, _)| value == "y")
+    }
+
     /// As one file for `KCONFIG_ALLCONFIG`.
     pub(super) fn text(&self) -> String {
         let line = |(name, (value, _)): (&String, &(String, String))| match value.as_str() {

@@ -1,5 +1,7 @@
 //! What compiler, linker and objtool said, taken apart. Pure.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 /// Warnings kept of one build.
@@ -35,6 +37,22 @@ pub(super) fn warnings(output: &str, tree: &str) -> Vec<Warning> {
         }
     }
     found
+}
+
+/// Sources of the objects that a build made, from lines such as `  CC      fs/fuse/dev.o`.
+pub(super) fn compiled(output: &str) -> BTreeSet<String> {
+    let source = |line: &str| {
+        let mut words = line.split_whitespace();
+        let kind = words.next()?;
+        let object = words.next().filter(|word| *word != "[M]").or_else(|| words.next())?;
+        let stem = object.strip_suffix(".o")?;
+        match kind {
+            "CC" => Some(format!("{stem}.c")),
+            "AS" => Some(format!("{stem}.S")),
+            _ => None,
+        }
+    };
+    output.lines().filter_map(source).collect()
 }
 
 /// The first errors in the output of a build, a line each; its last lines where none is known.
@@ -90,6 +108,14 @@ mod tests {
         let places: Vec<_> = found.iter().map(|w| (w.file.as_str(), w.line)).collect();
         assert_eq!(places, [("fs/fuse/control.c", 358), ("fs/fuse/dev.o", 0)]);
         assert_eq!(found[1].text, "objtool: f() falls through");
+    }
+
+    #[test]
+    fn compiled_files_are_named_by_their_sources() {
+        let text =
+            "  CC      fs/fuse/dev.o\n  CC [M]  fs/fuse/x.o\n  AS      arch/a.o\n  LD  v.o\n";
+        let found: Vec<_> = compiled(text).into_iter().collect();
+        assert_eq!(found, ["arch/a.S", "fs/fuse/dev.c", "fs/fuse/x.c"]);
     }
 
     #[test]

@@ -49,7 +49,8 @@ pub struct Built {
     pub patches: Vec<String>,
     /// Names of the fragments.
     pub fragments: Vec<String>,
-    /// Warnings of the build that made it; those of files that did not change are not in it.
+    /// What the compiler said of its files, also of those that were compiled for another kernel
+    /// in the same tree.
     pub warnings: Vec<Warning>,
     /// SHA-256 of the image, hex.
     pub sha256: String,

@@ -20,7 +20,7 @@ allnoconfig:
 bzImage:
 	@mkdir -p $(O)/arch/x86/boot; touch $(O)/System.map; sleep $${TOY_SLEEP:-0}
 	@for f in fs/*.c; do o=$(O)/$$(basename $$f).o; \
-	  if [ ! $$o -nt $$f ]; then echo "  CC      $$f"; \
+	  if [ ! $$o -nt $$f ]; then echo "  CC      $${f%.c}.o"; \
 	    if grep -q broken $$f; then echo "$(CURDIR)/$$f:1:1: error: it is broken"; exit 1; fi; \
 	    if grep -q doubtful $$f; then echo "$(CURDIR)/$$f:1:1: warning: it is doubtful"; fi; \
 	    cp $$f $$o; fi; done
@@ -129,7 +129,7 @@ async fn equal_inputs_are_built_once() {
     assert!(image(&other).contains("b new") && !image(&first).contains("b new"));
     assert_ne!(other.dir, first.dir);
     let text = std::fs::read_to_string(other.log()).unwrap();
-    assert!(text.contains("CC      fs/b.c") && !text.contains("fs/a.c"), "{text}");
+    assert!(text.contains("CC      fs/b.o") && !text.contains("fs/a.o"), "{text}");
 }
 
 #[tokio::test]
@@ -196,12 +196,16 @@ async fn what_does_not_compile_is_told_and_not_kept() {
     let text = error.to_string();
     assert!(text.contains("fs/b.c:1:1: error: it is broken\nlog: "), "{text}");
     let log = text.rsplit("log: ").next().unwrap();
-    assert!(std::fs::read_to_string(log).unwrap().contains("CC      fs/b.c"));
+    assert!(std::fs::read_to_string(log).unwrap().contains("CC      fs/b.o"));
     let error = lab.in_mode(&lab.recipe(&[changes_b("broken")]), Fetch::CacheOnly).await;
     assert!(matches!(error, Err(BuildError::NotBuilt(_))));
     let built = lab.build(&lab.recipe(&[changes_b("doubtful")])).await.unwrap();
     assert_eq!(built.warnings.len(), 1);
     assert_eq!(built.warnings[0].file, "fs/b.c");
+    // It holds as long as the file does, whatever is compiled beside it.
+    let both = [changes_b("doubtful"), changes_a("a uno")];
+    assert_eq!(lab.build(&lab.recipe(&both)).await.unwrap().warnings, built.warnings);
+    assert_eq!(lab.build(&lab.recipe(&both[1..])).await.unwrap().warnings, []);
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::error::BuildError;
+use super::output::{self, Warning};
 use super::patch;
 use super::source::{Listing, SourceTree};
 use crate::host::process::{self, Program};
@@ -38,6 +39,12 @@ struct State {
     copied: Listing,
     /// The configuration is made, and by which Kconfig files.
     configured: bool,
+    /// A build is going on, or was when its process died.
+    #[serde(default)]
+    building: bool,
+    /// What the compiler said of the files as they are now.
+    #[serde(default)]
+    warnings: Vec<Warning>,
 }
 
 /// A tree that this process holds.
@@ -185,6 +192,9 @@ impl Tree {
             self.state.touched = all;
             self.write_state()?;
         }
+        // What is said of a file holds for what it was; a header's includers are compiled again.
+        let changed = |warning: &Warning| changes.iter().any(|(name, _)| *name == warning.file);
+        self.state.warnings.retain(|warning| !changed(warning));
         for (name, content) in changes {
             put(&self.src().join(&name), content)?;
         }
@@ -193,6 +203,36 @@ impl Tree {
             self.write_state()?;
         }
         Ok(())
+    }
+
+    /// Marks the tree as being built in. Warnings of a build whose end nobody saw are lost; the
+    /// files that are touched are compiled again then.
+    pub(super) fn begin_build(&mut self) -> Result<(), BuildError> {
+        if self.state.building {
+            for name in &self.state.touched {
+                let path = self.src().join(name);
+                if let Some(content) = content_of(&path)? {
+                    put(&path, Some(content))?;
+                }
+            }
+        }
+        self.state.building = true;
+        self.write_state()
+    }
+
+    /// Takes the output of a build, also of one that failed: the warnings that hold now.
+    pub(super) fn end_build(&mut self, output: &str) -> Result<Vec<Warning>, BuildError> {
+        let compiled = output::compiled(output);
+        let tree = self.src().display().to_string();
+        self.state.warnings.retain(|warning| !compiled.contains(&warning.file));
+        for warning in output::warnings(output, &tree) {
+            if !self.state.warnings.contains(&warning) {
+                self.state.warnings.push(warning);
+            }
+        }
+        self.state.building = false;
+        self.write_state()?;
+        Ok(self.state.warnings.clone())
     }
 
     fn write_state(&self) -> Result<(), BuildError> {
