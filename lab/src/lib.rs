@@ -4,6 +4,7 @@
 //! clap. See `lab/ARCHITECTURE.md` for the map and the invariants.
 
 pub mod agent;
+pub mod bisect;
 pub mod config;
 pub mod detect;
 pub mod doctor;

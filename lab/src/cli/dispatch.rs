@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 use clap::Parser;
 use lab::doctor::{Check, Level, worst};
@@ -16,6 +17,7 @@ use lab::run::record::{self, FindError};
 use lab::run::{Host, Keep, PrepareError, RunError, chain};
 
 use super::args::{Args, Verb};
+use super::git_bisect::{self, Hunt};
 use super::{out, reporters};
 
 /// Exit code of usage and configuration errors.
@@ -108,8 +110,24 @@ fn dispatch(args: Args) -> Result<ExitCode, Failure> {
             let host = host(&found, &paths)?;
             Ok(written(lab::run::series(&host, &found.project, &options, &reporters)?, &fault))
         }
+        Verb::Bisect(bisect) => {
+            let found = open(dir)?;
+            let options = bisect.into_options(fresh_seed(), argv());
+            let paths = paths(&found, &cwd)?;
+            let host = host(&found, &paths)?;
+            let (lines, code) = lab::run::bisect(&host, &found.project, &options)?;
+            out::lines(lines);
+            Ok(ExitCode::from(code))
+        }
         Verb::Test(test) => {
-            run(&open(dir)?, &cwd, &test.into_options(fresh_seed(), is_ci(), argv()))
+            let hunt = test.hunt();
+            let options = test.into_options(fresh_seed(), is_ci(), argv());
+            let found = open(dir).map_err(Failure::from);
+            match (hunt, found.and_then(|found| run(&found, &cwd, &options, hunt))) {
+                (_, Ok(code)) => Ok(code),
+                (None, Err(failure)) => Err(failure),
+                (Some(_), Err(failure)) => Ok(stopped(&failure)),
+            }
         }
         Verb::Rerun(rerun) => again(&open(dir)?, &cwd, &rerun.into_options(argv())),
         Verb::Report(report) => show_run(&open(dir)?, &cwd, &report.into_options()),
@@ -136,15 +154,52 @@ fn host<'a>(found: &'a Found, paths: &'a Paths) -> Result<Host<'a>, Failure> {
     Ok(Host { paths, root: found.root.as_deref(), qemu, guest, keep, share, tell: &out::note })
 }
 
+/// A failure before the run, as `git bisect` takes it.
+fn stopped(failure: &Failure) -> ExitCode {
+    let code = fail(failure);
+    match failure {
+        Failure::Run(error) => ExitCode::from(git_bisect::of_error(error)),
+        _ if code == ExitCode::from(USAGE) => ExitCode::from(git_bisect::stop(USAGE)),
+        _ => ExitCode::from(git_bisect::stop(LAB)),
+    }
+}
+
 /// Runs a plan, or shows it.
-fn run(found: &Found, cwd: &Path, options: &TestOptions) -> Result<ExitCode, Failure> {
+fn run(
+    found: &Found,
+    cwd: &Path,
+    options: &TestOptions,
+    hunt: Option<Hunt>,
+) -> Result<ExitCode, Failure> {
     let plan = plan(&found.project, &options.selection)?;
     let paths = paths(found, cwd)?;
     let host = host(found, &paths)?;
     if options.dry_run {
         return Ok(out::lines(lab::run::dry_run(&host, &plan)));
     }
-    execute(&host, options, &plan)
+    match hunt {
+        None => execute(&host, options, &plan),
+        Some(hunt) => for_git(&host, options, &plan, hunt),
+    }
+}
+
+/// A run whose exit code git reads.
+fn for_git(
+    host: &Host<'_>,
+    options: &TestOptions,
+    plan: &Plan,
+    hunt: Hunt,
+) -> Result<ExitCode, Failure> {
+    let (fault, dir) = (SinkFault::default(), Mutex::new(PathBuf::new()));
+    let reporters = |run: &Path| {
+        *dir.lock().unwrap_or_else(PoisonError::into_inner) = run.to_owned();
+        reporters::live(options.format, options.junit.as_deref(), run, &fault)
+    };
+    let code = lab::run::test(host, options, plan, &reporters)?;
+    let dir = dir.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let run = record::RunDir::open(&dir);
+    let (records, _) = run.read().map_err(|e| Failure::Read(run.name(), e))?;
+    Ok(ExitCode::from(git_bisect::of_run(code, hunt, &records)))
 }
 
 fn again(found: &Found, cwd: &Path, options: &RerunOptions) -> Result<ExitCode, Failure> {

@@ -1,7 +1,9 @@
 //! The command line: clap structs, one file per verb. No logic of the lab lives here.
 
 mod args;
+mod bisect;
 mod dispatch;
+mod git_bisect;
 mod kernel;
 mod list;
 mod out;

@@ -7,6 +7,7 @@ use lab::plan::Selection;
 use lab::run::options::{Begin, Manner, TestOptions};
 
 use super::args::{Accel, FormatArg, IsolationArg};
+use super::git_bisect::Hunt;
 use super::select::Select;
 
 /// Run cases: each kernel on each topology through each scenario.
@@ -62,6 +63,14 @@ pub(super) struct Test {
     #[arg(long, env = "LAB_VMCORE", value_parser = FalseyValueParser::new())]
     vmcore: bool,
 
+    /// Exit codes for `git bisect run lab test --bisect ...`: 0 good, 1 bad, 125 for a kernel that
+    /// does not build or does not boot, above 128 where nothing can be told at all.
+    ///
+    /// With `--bisect=boot` a kernel that does not boot is what is hunted.
+    #[arg(long, env = "LAB_BISECT", value_enum, num_args = 0..=1, require_equals = true,
+          default_missing_value = "case", value_name = "WHAT")]
+    bisect: Option<Hunt>,
+
     /// Show the plan and the QEMU commands, start nothing.
     #[arg(long, env = "LAB_DRY_RUN", value_parser = FalseyValueParser::new())]
     dry_run: bool,
@@ -72,6 +81,11 @@ pub(super) struct Test {
 }
 
 impl Test {
+    /// What `git bisect` hunts, where it runs this.
+    pub(super) fn hunt(&self) -> Option<Hunt> {
+        self.bisect
+    }
+
     /// The options. `ci` tells whether the run is part of CI.
     pub(super) fn into_options(self, fresh_seed: u64, ci: bool, argv: Vec<String>) -> TestOptions {
         // A variable that is set to nothing names nothing.

@@ -48,7 +48,7 @@ fn with_node(topology: &Topology, what: &str, cpu: u32) -> String {
 }
 
 fn queue_is_cpu(evidence: &Evidence<'_>, place: &PlaceObservation) -> Option<Finding> {
-    strays(evidence.topology, place, |cpu| Some(cpu), "the queue of that CPU")
+    strays(evidence.topology, place, Some, "the queue of that CPU")
 }
 
 fn follows_policy(evidence: &Evidence<'_>, place: &PlaceObservation) -> Option<Finding> {

@@ -97,24 +97,22 @@ async fn a_directory_is_taken_by_name_without_its_cover_letter() {
     assert_eq!(series.left_out, 1);
 }
 
-fn git_in(dir: &Path, args: &[&str]) {
-    let status = std::process::Command::new("git")
-        .current_dir(dir)
-        .args(["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"])
-        .args(args)
-        .stdout(std::process::Stdio::null())
-        .status();
-    assert!(status.unwrap().success(), "{args:?}");
+async fn git_in(dir: &Path, args: &[&str]) {
+    let own = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"];
+    let mut program = Program::new("git", own.iter().chain(args));
+    program.cwd = Some(dir.to_owned());
+    let output = process::run(program, GIT_LIMIT, &CancellationToken::new()).await.unwrap();
+    assert!(output.status.success(), "{args:?} {}", output.stderr);
 }
 
 #[tokio::test]
 async fn a_git_range_gives_a_patch_a_commit() {
     let dir = tempfile::tempdir().unwrap();
-    git_in(dir.path(), &["init", "-q"]);
+    git_in(dir.path(), &["init", "-q"]).await;
     for text in ["one", "two", "three"] {
         std::fs::write(dir.path().join("f"), text).unwrap();
-        git_in(dir.path(), &["add", "f"]);
-        git_in(dir.path(), &["commit", "-qm", &format!("fuse: {text}")]);
+        git_in(dir.path(), &["add", "f"]).await;
+        git_in(dir.path(), &["commit", "-qm", &format!("fuse: {text}")]).await;
     }
     let range = |range: &str| SeriesPlace::Git { dir: dir.path().into(), range: range.into() };
     let cancel = CancellationToken::new();

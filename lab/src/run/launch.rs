@@ -96,6 +96,9 @@ pub enum RunError {
         /// The other name of it.
         kernel: String,
     },
+    /// The host failed in a way that leaves the question open.
+    #[error("{0}")]
+    Host(String),
     /// The user interrupted the preparation.
     #[error("interrupted")]
     Interrupted,

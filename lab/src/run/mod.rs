@@ -3,6 +3,7 @@
 
 mod attempt;
 mod bases;
+mod bisect;
 mod boot;
 mod context;
 mod dispatch;
@@ -35,6 +36,7 @@ mod doc;
 #[cfg(test)]
 pub(crate) mod samples;
 
+pub use bisect::{BisectOptions, bisect};
 pub use dry::dry_run;
 pub use kernels::{KernelTask, Part, kernels};
 pub use launch::{Host, RunError, doctor, go_on, test};

@@ -129,7 +129,9 @@ async fn choose(
     let choice = accel::choose(request, &canary, qemu, &memory, cancel).await?;
     let note = choice.reason.map(|reason| {
         let source = if choice.remembered { " (found earlier since this boot)" } else { "" };
-        format!("using TCG: {reason}{source}")
+        // What QEMU itself said is in accel.json of the cache.
+        let short = reason.split(": qemu-system").next().unwrap_or(&reason);
+        format!("using TCG: {short}{source}")
     });
     note.iter().for_each(|line| (host.tell)(line));
     Ok((choice.accel, note))

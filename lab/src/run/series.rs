@@ -22,7 +22,7 @@ use crate::config::nearest;
 use crate::host::paths;
 use crate::host::setup;
 use crate::kernel::build::{BuildError, Builder, Built, Stage, Warning, files_of_patch};
-use crate::kernel::recipe::Patch;
+use crate::kernel::recipe::{Patch, Source};
 use crate::kernel::series::{self, Series};
 use crate::kernel::{Fetch, KernelError, assemble};
 use crate::plan::{self, Plan, PlanError, Selection};
@@ -131,14 +131,15 @@ impl Work<'_> {
             let (paths, tell) = (self.host.paths, self.host.tell);
             setup::run(&needs, paths, tell, self.cancel).await.map_err(RunError::from)?;
         }
-        let found = self.read(project, &self.options.input).await?;
-        let (base, chosen) = self.base(project, &found)?;
+        let found = read(self.host, project, &self.options.input, self.cancel).await?;
+        let onto = self.options.onto.as_deref();
+        let (base, chosen) = base(self.host, project, &found, onto)?;
         let mut done = self.one(&found, &base, &chosen).await?;
         let mut begin = Begin::default();
         begin.patches.push((found.name.clone(), found.patches.clone()));
         let mut earlier = Vec::new();
         if let Some(against) = &self.options.against {
-            let old = self.read(project, against).await?;
+            let old = read(self.host, project, against, self.cancel).await?;
             if old.name == found.name {
                 let text = format!("`{against}` and `{}` have one name", self.options.input);
                 return Err(PrepareError::Usage(text));
@@ -156,53 +157,6 @@ impl Work<'_> {
         let plan = self.plan(project, &base, &done, earlier)?;
         begin.events = done.events;
         Ok((begin, plan))
-    }
-
-    /// A series by the name of an entry, of a shipped series, a path, a range or a message-id.
-    async fn read(&self, project: &Project, input: &str) -> Result<Series, PrepareError> {
-        let place = place(project, self.host.root, input)?;
-        let found = series::read(&place, self.cancel).await.map_err(KernelError::from);
-        let mut found = found.map_err(RunError::from)?;
-        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-        let name: String = found.name.chars().map(plain).take(40).collect();
-        found.name = match name.trim_matches('-') {
-            "" => "series".to_owned(),
-            name => name.to_owned(),
-        };
-        if found.left_out > 0 {
-            let (n, name) = (found.left_out, &found.name);
-            (self.host.tell)(&format!("series {name}: {n} mails are no patches of it"));
-        }
-        Ok(found)
-    }
-
-    /// What the series is put onto, and who said so.
-    fn base(
-        &self,
-        project: &Project,
-        found: &Series,
-    ) -> Result<(Arc<KernelEntry>, String), PrepareError> {
-        let usage = PrepareError::Usage;
-        if let Some(name) = &self.options.onto {
-            return Ok((plan::kernel(project, name).map_err(usage)?, "--onto".into()));
-        }
-        if let Some(commit) = &found.base_commit {
-            let fits = |entry: &&Arc<KernelEntry>| {
-                matches!(&entry.source, KernelSource::Built(b)
-                if b.series.is_empty() && matches!(&b.source,
-                    crate::kernel::recipe::Source::Git { revision, .. } if commit.starts_with(revision.as_str())))
-            };
-            if let Some(entry) = project.kernels.values().find(fits) {
-                return Ok((Arc::clone(entry), format!("base-commit {commit}")));
-            }
-            let text = format!("series {}: no entry has its base-commit {commit}", found.name);
-            (self.host.tell)(&text);
-        }
-        let entry = BASES.iter().find_map(|name| project.kernels.get(*name));
-        let entry = entry.ok_or_else(|| {
-            usage(format!("nothing says what {} is put onto: --onto KERNEL", found.name))
-        })?;
-        Ok((Arc::clone(entry), "the list of bases".into()))
     }
 
     /// Builds every step of a series.
@@ -332,6 +286,61 @@ impl Work<'_> {
         plan.kernels.extend(each.kernels);
         Ok(plan)
     }
+}
+
+/// A series by a path, a range, a message-id, or the name of one.
+pub(super) async fn read(
+    host: &Host<'_>,
+    project: &Project,
+    input: &str,
+    cancel: &CancellationToken,
+) -> Result<Series, PrepareError> {
+    let place = place(project, host.root, input)?;
+    let found = series::read(&place, cancel).await.map_err(KernelError::from);
+    let mut found = found.map_err(RunError::from)?;
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let name: String = found.name.chars().map(plain).take(40).collect();
+    found.name = match name.trim_matches('-') {
+        "" => "series".to_owned(),
+        name => name.to_owned(),
+    };
+    if found.left_out > 0 {
+        let (n, name) = (found.left_out, &found.name);
+        (host.tell)(&format!("series {name}: {n} mails are no patches of it"));
+    }
+    Ok(found)
+}
+
+/// What the series is put onto, and who said so.
+pub(super) fn base(
+    host: &Host<'_>,
+    project: &Project,
+    found: &Series,
+    onto: Option<&str>,
+) -> Result<(Arc<KernelEntry>, String), PrepareError> {
+    let usage = PrepareError::Usage;
+    if let Some(name) = onto {
+        return Ok((plan::kernel(project, name).map_err(usage)?, "--onto".into()));
+    }
+    if let Some(commit) = &found.base_commit {
+        if let Some(entry) = project.kernels.values().find(|entry| is_commit(entry, commit)) {
+            return Ok((Arc::clone(entry), format!("base-commit {commit}")));
+        }
+        let text = format!("series {}: no entry has its base-commit {commit}", found.name);
+        (host.tell)(&text);
+    }
+    let entry = BASES.iter().find_map(|name| project.kernels.get(*name));
+    let entry = entry.ok_or_else(|| {
+        usage(format!("nothing says what {} is put onto: --onto KERNEL", found.name))
+    })?;
+    Ok((Arc::clone(entry), "the list of bases".into()))
+}
+
+/// Whether an entry is that commit of a git repository, unpatched.
+fn is_commit(entry: &KernelEntry, commit: &str) -> bool {
+    let KernelSource::Built(build) = &entry.source else { return false };
+    let Source::Git { revision, .. } = &build.source else { return false };
+    build.series.is_empty() && commit.starts_with(revision.as_str())
 }
 
 fn failure(error: BuildError) -> PrepareError {

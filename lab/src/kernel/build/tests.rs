@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::host::files;
+use crate::host::process::{self, Program};
 use crate::kernel::Fetch;
 use crate::kernel::bzimage::tests::sample;
 use crate::kernel::recipe::{Fragment, Patch, Recipe, Source};
@@ -63,14 +64,12 @@ impl Lab {
     }
 
     /// The same tree as a tarball: a source that never changes.
-    fn tarball(&self, patches: &[Patch]) -> Recipe {
+    async fn tarball(&self, patches: &[Patch]) -> Recipe {
         let path = self.dir.path().join("linux.tar");
         if !path.exists() {
-            let status = std::process::Command::new("tar")
-                .args(["-C", self.dir.path().to_str().unwrap(), "-cf"])
-                .args([path.as_os_str(), "linux".as_ref()])
-                .status();
-            assert!(status.unwrap().success());
+            let dir = self.dir.path().display().to_string();
+            let to = path.display().to_string();
+            assert!(run("tar", &["-C", &dir, "-cf", &to, "linux"]).await);
         }
         let sha256 = files::sha256(&path).unwrap();
         Recipe { source: Source::Tarball { path, sha256 }, ..self.recipe(patches) }
@@ -95,6 +94,13 @@ impl Lab {
         let entries = std::fs::read_dir(self.cache().join("build/trees")).unwrap();
         entries.map(|entry| entry.unwrap().path()).collect()
     }
+}
+
+/// Runs a program; whether it was content.
+async fn run(program: &str, args: &[&str]) -> bool {
+    let (limit, cancel) = (std::time::Duration::from_secs(20), CancellationToken::new());
+    let ended = process::run(Program::new(program, args), limit, &cancel).await;
+    ended.is_ok_and(|output| output.status.success())
 }
 
 fn patch(name: &str, file: &str, old: &str, new: &str) -> Patch {
@@ -150,19 +156,19 @@ async fn an_edit_of_a_directory_is_seen() {
 #[tokio::test]
 async fn a_move_between_series_writes_what_differs() {
     let lab = Lab::new();
-    let one = lab.tarball(&[changes_b("b new")]);
+    let one = lab.tarball(&[changes_b("b new")]).await;
     lab.build(&one).await.unwrap();
     let tree = lab.trees().pop().unwrap();
     let a = std::fs::metadata(tree.join("src/fs/a.c")).unwrap();
     let b = std::fs::metadata(tree.join("src/fs/b.c")).unwrap();
     let more = changes_a("a uno");
-    let both = lab.build(&lab.tarball(&[changes_b("b new"), more])).await;
+    let both = lab.build(&lab.tarball(&[changes_b("b new"), more]).await).await;
     assert!(both.is_ok(), "{:?}", both.unwrap_err().to_string());
     let after = std::fs::metadata(tree.join("src/fs/b.c")).unwrap();
     assert_eq!((b.ino(), b.mtime_nsec()), (after.ino(), after.mtime_nsec()), "b was written again");
     assert_ne!(a.ino(), std::fs::metadata(tree.join("src/fs/a.c")).unwrap().ino());
     // The source itself keeps what it had, though the tree shares its files.
-    lab.build(&lab.tarball(&[])).await.unwrap();
+    lab.build(&lab.tarball(&[]).await).await.unwrap();
     for name in ["fs/a.c", "fs/b.c"] {
         let source = lab.dir.path().join("linux").join(name);
         assert_eq!(
@@ -309,7 +315,7 @@ async fn a_patch_that_leads_out_is_refused_before_anything_runs() {
 #[tokio::test]
 async fn what_was_used_today_stays_and_the_rest_can_go() {
     let lab = Lab::new();
-    let built = lab.build(&lab.tarball(&[])).await.unwrap();
+    let built = lab.build(&lab.tarball(&[]).await).await.unwrap();
     let cache = lab.cache();
     let builder = Builder { cache: &cache, mode: Fetch::Auto, jobs: 1, tell: &|_| () };
     let cancel = CancellationToken::new();
@@ -319,7 +325,7 @@ async fn what_was_used_today_stays_and_the_rest_can_go() {
     assert_eq!(builder.stored(&kept[0][0]).unwrap(), built);
     assert_eq!(builder.clean(0, true, false, &cancel).await.unwrap().len(), 2);
     assert!(!built.dir.exists());
-    lab.build(&lab.tarball(&[])).await.unwrap();
+    lab.build(&lab.tarball(&[]).await).await.unwrap();
     assert_eq!(builder.clean(0, true, true, &cancel).await.unwrap().len(), 3);
 }
 
@@ -328,12 +334,8 @@ async fn what_was_used_today_stays_and_the_rest_can_go() {
 async fn a_full_disk_is_told_by_its_place() {
     let is_root = rustix::process::geteuid().is_root();
     let dir = tempfile::tempdir().unwrap();
-    let mounted = is_root
-        && std::process::Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=96k", "none"])
-            .arg(dir.path())
-            .status()
-            .is_ok_and(|status| status.success());
+    let place = dir.path().display().to_string();
+    let mounted = is_root && run("mount", &["-t", "tmpfs", "-o", "size=96k", "none", &place]).await;
     if !mounted {
         return; // only root can make one; CI runs as root
     }
@@ -347,8 +349,7 @@ async fn a_full_disk_is_told_by_its_place() {
     let text = error.map(|built| built.dir).unwrap_err().to_string();
     let left = lab.cache().join("build/kernels").exists();
     drop((lab, own));
-    let unmounted = std::process::Command::new("umount").arg(dir.path()).status().unwrap();
-    assert!(unmounted.success());
+    assert!(run("umount", &[&place]).await);
     assert!(text.contains("no space left below"), "{text}");
     assert!(!left);
 }
