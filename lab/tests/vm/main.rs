@@ -13,6 +13,7 @@ mod hostile;
 mod input;
 mod interrupt;
 mod records;
+mod series;
 mod slots;
 mod strict;
 mod topologies;
