@@ -165,6 +165,21 @@ fn git(dir: &Path, args: &[&str]) -> String {
     String::from_utf8_lossy(&said).into_owned()
 }
 
+/// A repository of source trees, one commit a recipe for its image.
+fn history(tree: &Path, recipes: &[String]) {
+    std::fs::create_dir_all(tree).unwrap();
+    std::fs::write(tree.join("Kconfig"), "").unwrap();
+    std::fs::write(tree.join(".config"), "CONFIG_A=y\n").unwrap();
+    std::fs::write(tree.join(".gitignore"), ".config\narch\n").unwrap();
+    git(tree, &["init", "-q"]);
+    for (index, recipe) in recipes.iter().enumerate() {
+        let text = format!("# {index}\nbzImage:\n\tmkdir -p arch/x86/boot\n\t{recipe}\n");
+        std::fs::write(tree.join("Makefile"), text).unwrap();
+        git(tree, &["add", "-A"]);
+        git(tree, &["commit", "-qm", &format!("commit {index}")]);
+    }
+}
+
 /// `git bisect run` over a history of source trees that build real kernels: one does not build,
 /// and from the fourth on they panic in their boot.
 #[test]
@@ -195,19 +210,8 @@ fn git_bisect_finds_the_commit_that_does_not_boot() {
     };
     let (good, bad) = (image(1), image(2));
     let tree = project.path().join("linux");
-    std::fs::create_dir_all(&tree).unwrap();
-    std::fs::write(tree.join("Kconfig"), "").unwrap();
-    std::fs::write(tree.join(".config"), "CONFIG_A=y\n").unwrap();
-    std::fs::write(tree.join(".gitignore"), ".config\narch\n").unwrap();
-    git(&tree, &["init", "-q"]);
     let copy = |image: &str| format!("cp {image} arch/x86/boot/bzImage");
-    let recipes = [copy(&good), copy(&good), "false".into(), copy(&bad), copy(&bad)];
-    for (index, recipe) in recipes.iter().enumerate() {
-        let text = format!("# {index}\nbzImage:\n\tmkdir -p arch/x86/boot\n\t{recipe}\n");
-        std::fs::write(tree.join("Makefile"), text).unwrap();
-        git(&tree, &["add", "-A"]);
-        git(&tree, &["commit", "-qm", &format!("commit {index}")]);
-    }
+    history(&tree, &[copy(&good), copy(&good), "false".into(), copy(&bad), copy(&bad)]);
     git(&tree, &["bisect", "start", "HEAD", "HEAD~4"]);
     let project_dir = project.path().display().to_string();
     let lab = env!("CARGO_BIN_EXE_lab");
