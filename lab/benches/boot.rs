@@ -205,6 +205,7 @@ async fn prepare_bench(cancel: CancellationToken) -> Bench {
         qemu: None,
         share: Share::default(),
         guest: None,
+        vng: None,
         keep: lab::run::Keep::default(),
         tell: &tell,
     };
@@ -222,6 +223,7 @@ async fn prepare_bench(cancel: CancellationToken) -> Bench {
         ram: Ram::Anonymous,
         incoming: false,
         dir: temp.path().join("t"),
+        vng: None,
     };
     let limits = Limits::new(Slowdown::plain(prepared.accel));
     Bench { spec, limits, temp, cancel }

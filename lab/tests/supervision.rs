@@ -84,6 +84,7 @@ impl Stage {
             ram: Ram::Anonymous,
             incoming: false,
             dir: dir.path().join("vm"),
+            vng: None,
         };
         Stage { dir, cancel: CancellationToken::new(), spec, limits: LIMITS }
     }

@@ -47,6 +47,28 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
+/// The agent of a guest that another init has started, on a root that cannot be written to.
+pub(crate) fn on_host_root() -> ExitCode {
+    const MORE: [(&str, &str); 4] = [
+        ("tmpfs", "/mnt"),
+        ("tracefs", "/sys/kernel/tracing"),
+        ("debugfs", "/sys/kernel/debug"),
+        ("fusectl", "/sys/fs/fuse/connections"),
+    ];
+    for (kind, target) in MORE {
+        // What is mounted already is not what the kernel lacks; a step that needs it says so.
+        let _ = mount::pseudo(kind, target);
+    }
+    sysctls();
+    crate::agent::main()
+}
+
+fn sysctls() {
+    for (name, value) in SYSCTLS {
+        let _ = std::fs::write(format!("/proc/sys/{name}"), value);
+    }
+}
+
 fn prepare() {
     for (kind, target, needed) in MOUNTS {
         if let Err(e) = mount::pseudo(kind, target)
@@ -55,9 +77,7 @@ fn prepare() {
             kmsg::error(&format!("lab-init: mount {kind} on {target}: {e}"));
         }
     }
-    for (name, value) in SYSCTLS {
-        let _ = std::fs::write(format!("/proc/sys/{name}"), value);
-    }
+    sysctls();
 }
 
 fn reap_until(agent: i32) {

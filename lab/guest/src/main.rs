@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | PID 1, whatever its arguments | the kernel | mounts the pseudo file systems, forks the agent, reaps, powers off |
 //! | `agent` | init (by fork) | speaks frames with the host on the virtio-serial ports, runs steps |
+//! | `agent-on-host-root` | virtme-ng's init | mounts what is missing, then is the agent |
 //! | `serve` | the agent | the FUSE server of lab-fuse: a spec and questions as JSON lines |
 //! | `client ...` | the agent | touches a mount under test on behalf of a step, see [`client`] |
 //!
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
     }
     match args.first().map(String::as_str) {
         Some("agent") => agent::main(),
+        Some("agent-on-host-root") => init::on_host_root(),
         Some("serve") => serve(),
         Some("client") => client::main(&args[1..]),
         _ => ExitCode::from(64),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ColorChoice, Parser, Subcommand, ValueEnum};
 use lab::run::options::{AccelChoice, Format, Isolation};
 
-use super::{bisect, kernel, list, report, rerun, series, show, test};
+use super::{bisect, kernel, list, report, rerun, series, shell, show, test};
 
 /// Test Linux kernel patch series end to end: boot, mount, run, judge.
 ///
@@ -41,6 +41,7 @@ pub(super) enum Verb {
     Show(show::Show),
     Kernel(kernel::Kernel),
     Series(Box<series::Series>),
+    Shell(shell::Shell),
     Bisect(Box<bisect::Bisect>),
     Rerun(rerun::Rerun),
     Report(report::Report),

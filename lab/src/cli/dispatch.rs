@@ -110,6 +110,16 @@ fn dispatch(args: Args) -> Result<ExitCode, Failure> {
             let host = host(&found, &paths)?;
             Ok(written(lab::run::series(&host, &found.project, &options, &reporters)?, &fault))
         }
+        Verb::Shell(shell) => {
+            let found = open(dir)?;
+            let paths = paths(&found, &cwd)?;
+            let host = host(&found, &paths)?;
+            let tell = |line: &str| {
+                out::lines([line]);
+            };
+            let code = lab::run::shell(&host, &found.project, &shell.into_options(), &tell)?;
+            Ok(ExitCode::from(code))
+        }
         Verb::Bisect(bisect) => {
             let found = open(dir)?;
             let options = bisect.into_options(fresh_seed(), argv());
@@ -146,12 +156,13 @@ fn paths(found: &Found, cwd: &Path) -> Result<Paths, Failure> {
 fn host<'a>(found: &'a Found, paths: &'a Paths) -> Result<Host<'a>, Failure> {
     let qemu = std::env::var_os("LAB_QEMU").map(PathBuf::from);
     let guest = std::env::var_os("LAB_GUEST").map(PathBuf::from);
+    let vng = std::env::var_os("LAB_VNG").map(PathBuf::from);
     let var = |name: &str| std::env::var(name).ok();
     let keep = Keep::read(var("LAB_KEEP_RUNS").as_deref(), var("LAB_KEEP_BYTES").as_deref());
     let keep = keep.map_err(Failure::Setting)?;
     let share = Share::read(var("LAB_SLOTS").as_deref(), var("LAB_MEMORY").as_deref());
     let share = share.map_err(Failure::Setting)?;
-    Ok(Host { paths, root: found.root.as_deref(), qemu, guest, keep, share, tell: &out::note })
+    Ok(Host { paths, root: found.root.as_deref(), qemu, guest, vng, keep, share, tell: &out::note })
 }
 
 /// A failure before the run, as `git bisect` takes it.

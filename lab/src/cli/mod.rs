@@ -12,6 +12,7 @@ mod reporters;
 mod rerun;
 mod select;
 mod series;
+mod shell;
 mod show;
 mod test;
 

@@ -65,12 +65,14 @@ pub enum ImageKind {
     Agent,
     /// The agent and fio.
     Fio,
+    /// No image: the host's root, read-only, by virtme-ng.
+    Host,
 }
 
 impl ImageKind {
     /// Every image with its name in files.
-    pub const ALL: [(&'static str, ImageKind); 2] =
-        [("agent", ImageKind::Agent), ("fio", ImageKind::Fio)];
+    pub const ALL: [(&'static str, ImageKind); 3] =
+        [("agent", ImageKind::Agent), ("fio", ImageKind::Fio), ("host", ImageKind::Host)];
 
     /// Its name in files.
     pub fn name(self) -> &'static str {

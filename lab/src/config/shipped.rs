@@ -33,6 +33,7 @@ shipped! {
     "kernels/v4-patched.toml",
     "kernels/v5-candidate.toml",
     "kernels/v7.3.toml",
+    "scenarios/correctness/host-userland.toml",
     "scenarios/correctness/tree-passthrough.toml",
     "scenarios/correctness/tree.toml",
     "scenarios/perf/randread.toml",
@@ -265,7 +266,7 @@ mod tests {
         let project = load(&files()).unwrap_or_else(|e| panic!("{}", e.render(false)));
         assert_eq!(project.kernels.len(), 19);
         assert_eq!(project.topologies.len(), 9);
-        assert_eq!(project.scenarios.len(), 8);
+        assert_eq!(project.scenarios.len(), 9);
         let spare = &project.topologies["spare"];
         assert_eq!((spare.cpus, spare.max_cpus), (4, 8));
         assert_eq!(project.topologies["memless"].nodes[1].memory_bytes, 0);

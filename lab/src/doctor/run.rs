@@ -8,6 +8,7 @@ use super::check::{Check, Level};
 use super::host;
 use crate::config::kernel::KernelEntry;
 use crate::host::paths::Paths;
+use crate::kernel::build::BuildError;
 use crate::kernel::{Fetch, KernelError, Resolver, resolve};
 
 /// Checks the host. Changes nothing but makes the lab's own directories; asks no network. Ends
@@ -49,6 +50,17 @@ async fn kernel(entry: &KernelEntry, paths: &Paths, cancel: &CancellationToken) 
             // It comes by itself with the first run, so nothing is broken.
             let fix = format!("lab test --kernel {}", entry.name);
             check(error.to_string()).with(Level::Warn, Some(fix))
+        }
+        Err(KernelError::Build(error)) => {
+            let text = error.to_string();
+            let found = match *error {
+                // Its source is not here yet, or nothing needed it so far.
+                BuildError::NotBuilt(_) | BuildError::Source { .. } => "not built yet".to_owned(),
+                _ => text,
+            };
+            let fix = format!("lab kernel build --setup {}", entry.name);
+            let level = if found == "not built yet" { Level::Ok } else { Level::Warn };
+            check(found).with(level, Some(fix))
         }
         Err(error) => check(error.to_string()).with(Level::Fail, None),
     }

@@ -11,3 +11,4 @@ pub mod scratch;
 pub mod setup;
 pub mod slots;
 mod spawner;
+pub mod vng;

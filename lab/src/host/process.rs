@@ -39,6 +39,8 @@ pub struct Program {
     pub env: Vec<(OsString, OsString)>,
     /// Working directory; absent means the lab's own.
     pub cwd: Option<PathBuf>,
+    /// Whether it has the lab's terminal: its standard streams and its process group.
+    pub attached: bool,
 }
 
 impl Program {

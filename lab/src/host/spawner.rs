@@ -61,11 +61,10 @@ fn start(program: &Program) -> io::Result<Child> {
     command
         .args(&program.args)
         .envs(program.env.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
         .kill_on_drop(true);
+    if !program.attached {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    }
     if let Some(cwd) = &program.cwd {
         command.current_dir(cwd);
     }

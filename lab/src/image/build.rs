@@ -116,6 +116,9 @@ pub async fn ensure(
     cancel: &CancellationToken,
 ) -> Result<Image, ImageError> {
     paths::create_private(cache)?;
+    if kind == ImageKind::Host {
+        return binary(cache, &guest);
+    }
     let plan = plan(kind, guest)?;
     let stem = format!("{}-{}", plan.name, &key(&plan)?[..16]);
     if let Some(image) = load(cache, &stem) {
@@ -136,9 +139,25 @@ pub async fn ensure(
     built.await?
 }
 
+/// The guest binary alone, for guests whose root is the host's.
+fn binary(cache: &Path, guest: &[u8]) -> Result<Image, ImageError> {
+    use std::os::unix::fs::PermissionsExt;
+    let sha256 = files::sha256_bytes(guest);
+    let path = cache.join(format!("host-{}", &sha256[..16]));
+    if files::sha256(&path).ok().as_ref() != Some(&sha256) {
+        let wrong = |source| io_error(&path, source);
+        files::replace(&path, guest).map_err(wrong)?;
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&path, mode).map_err(wrong)?;
+    }
+    Ok(Image { path, sha256, summary: "the host's root, by virtme-ng".into() })
+}
+
 fn plan(kind: ImageKind, init: Cow<'static, [u8]>) -> Result<Plan, ImageError> {
     let recipes: &[(&'static str, &str)] = match kind {
-        ImageKind::Agent => &[("agent", include_str!("../../../images/agent.toml"))],
+        ImageKind::Agent | ImageKind::Host => {
+            &[("agent", include_str!("../../../images/agent.toml"))]
+        }
         ImageKind::Fio => &[
             ("agent", include_str!("../../../images/agent.toml")),
             ("fio", include_str!("../../../images/fio.toml")),

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::config::scenario::Scenario;
+use crate::config::scenario::{ImageKind, Scenario};
 use crate::config::topology::Topology;
+use crate::vm::vng::REQUIRED;
 
 /// One planned case.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,9 +72,13 @@ pub fn skip_reason(case: &Case, enabled: Option<&dyn Fn(&str) -> bool>) -> Optio
         return Some(format!("needs {} NUMA nodes, the topology has {nodes}", requires.min_nodes));
     }
     let enabled = enabled?;
+    let on_host = case.scenario.image == ImageKind::Host;
+    let root = REQUIRED.iter().filter(|_| on_host).map(|option| (*option).to_owned());
+    let root: Vec<String> = root.collect();
     let missing: Vec<String> = requires
         .config
         .iter()
+        .chain(&root)
         .filter(|option| !enabled(option))
         .map(|option| format!("CONFIG_{option}"))
         .collect();

@@ -68,8 +68,8 @@ pub fn bisect(
             tell(line);
         }
     };
-    let (qemu, guest) = (host.qemu.clone(), host.guest.clone());
-    let host = &Host { paths: host.paths, root: host.root, qemu, guest, tell: &once, ..*host };
+    let (qemu, guest, vng) = (host.qemu.clone(), host.guest.clone(), host.vng.clone());
+    let host = &Host { paths: host.paths, root: host.root, qemu, guest, vng, tell: &once, ..*host };
     let work = Work { host, project, options, found: &found, base: &base, dir: &dir };
     work.run()
 }

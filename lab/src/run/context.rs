@@ -31,6 +31,8 @@ pub(super) struct Context {
     pub(super) scratch: Scratch,
     /// The QEMU in use.
     pub(super) qemu: Qemu,
+    /// virtme-ng, where cases need it.
+    pub(super) vng: Option<PathBuf>,
     /// The accelerator in use.
     pub(super) accel: Accel,
     /// Directory of the snapshots.

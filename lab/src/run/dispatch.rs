@@ -23,6 +23,8 @@ use crate::plan::{Case, skip_reason};
 pub(super) struct Work {
     pub(super) kernels: BTreeMap<String, Arc<Kernel>>,
     pub(super) images: BTreeMap<ImageKind, PathBuf>,
+    /// virtme-ng, or why there is none.
+    pub(super) vng: Option<Result<PathBuf, String>>,
     pub(super) cases: Vec<Case>,
     pub(super) jobs: usize,
     pub(super) retries: u32,
@@ -74,6 +76,11 @@ async fn part(
         return Ok(verdicts);
     }
     for case in cases {
+        let host_root = case.scenario.image == ImageKind::Host;
+        if let Some(Err(why)) = work.vng.as_ref().filter(|_| host_root) {
+            verdicts.push(unable(context, case, why.clone())?);
+            continue;
+        }
         match ready(context, work, case) {
             Ok(ready) => runnable.push(ready),
             Err(reason) => verdicts.push(skip(context, case, reason)?),
@@ -196,11 +203,25 @@ fn conclude(done: &Done, first: Option<Judgement>, passed: u32, attempts: u32) -
     }
 }
 
+/// A case that the host cannot run.
+fn unable(context: &Context, case: &Case, cause: String) -> io::Result<Verdict> {
+    end(context, case, (Verdict::Infra, cause), Some(Owner::Host))
+}
+
 fn skip(context: &Context, case: &Case, reason: String) -> io::Result<Verdict> {
     let lost = if case.base { None } else { context.bases.lost(case.place(), &reason) };
     let owner = lost.is_some().then_some(Owner::Kernel);
-    let (verdict, cause) =
-        lost.unwrap_or_else(|| (Verdict::Skip { reason: reason.clone() }, reason));
+    let ended = lost.unwrap_or_else(|| (Verdict::Skip { reason: reason.clone() }, reason));
+    end(context, case, ended, owner)
+}
+
+/// The end of a case that never began.
+fn end(
+    context: &Context,
+    case: &Case,
+    (verdict, cause): (Verdict, String),
+    owner: Option<Owner>,
+) -> io::Result<Verdict> {
     context.tell(Event::CaseFinished {
         case: case.id.clone(),
         kernel: case.kernel.clone(),

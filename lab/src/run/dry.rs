@@ -47,6 +47,7 @@ fn command(host: &Host<'_>, plan: &Plan, case: &Case) -> Vec<String> {
         ram: Ram::Anonymous,
         incoming: false,
         dir: PathBuf::from("<dir>"),
+        vng: None,
     };
     let mut words = vec![spec.qemu.display().to_string()];
     words.extend(argv(&spec));

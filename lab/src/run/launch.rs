@@ -48,6 +48,8 @@ pub struct Host<'a> {
     pub qemu: Option<PathBuf>,
     /// Guest binary, where another than the lab's own was named: for testers of lab itself.
     pub guest: Option<PathBuf>,
+    /// virtme-ng, where another than the lab's own was named.
+    pub vng: Option<PathBuf>,
     /// How many runs are kept.
     pub keep: Keep,
     /// What VMs may have of this machine.
@@ -293,6 +295,7 @@ fn context(
         run_dir,
         scratch: Scratch::new()?,
         qemu: prepared.qemu.clone(),
+        vng: prepared.vng.clone().and_then(Result::ok),
         accel: prepared.accel,
         snapshots,
         strict: options.strict(),
@@ -387,6 +390,7 @@ fn work(context: &Context, options: &TestOptions, plan: &Plan, prepared: Prepare
     Work {
         kernels: prepared.kernels,
         images: prepared.images,
+        vng: prepared.vng,
         cases: plan.cases.clone(),
         jobs: options.manner.jobs.map_or(context.slots.count(), |jobs| jobs as usize),
         retries: options.manner.retries,

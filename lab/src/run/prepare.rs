@@ -28,6 +28,8 @@ pub(super) struct Prepared {
     pub(super) accel_note: Option<String>,
     pub(super) kernels: BTreeMap<String, Arc<Kernel>>,
     pub(super) images: BTreeMap<ImageKind, PathBuf>,
+    /// virtme-ng, for cases on the host's root; or why there is none.
+    pub(super) vng: Option<Result<PathBuf, String>>,
 }
 
 /// Finds, fetches and builds. Nothing is left half done when it fails or is interrupted.
@@ -50,7 +52,19 @@ pub(super) async fn prepare(
         images.insert(kind, image.path);
     }
     let (accel, accel_note) = choose(host, plan, accel, &qemu, &kernels, &images, cancel).await?;
-    Ok(Prepared { qemu, accel, accel_note, kernels, images })
+    let vng = match images.contains_key(&ImageKind::Host) {
+        true => Some(vng(host, cancel).await),
+        false => None,
+    };
+    Ok(Prepared { qemu, accel, accel_note, kernels, images, vng })
+}
+
+/// virtme-ng: the one that was named, or the lab's own.
+pub(super) async fn vng(host: &Host<'_>, cancel: &CancellationToken) -> Result<PathBuf, String> {
+    match &host.vng {
+        Some(path) => Ok(path.clone()),
+        None => crate::host::vng::ensure(&host.paths.cache, host.tell, cancel).await,
+    }
 }
 
 /// The guest binary. That it is another than the lab's own is told: nothing such a run says
@@ -124,6 +138,7 @@ async fn choose(
         ram: Ram::Anonymous,
         incoming: false,
         dir: temp.path().to_owned(),
+        vng: None,
     };
     let memory = host.paths.cache.join("accel.json");
     let choice = accel::choose(request, &canary, qemu, &memory, cancel).await?;

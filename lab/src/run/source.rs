@@ -10,6 +10,7 @@ use super::context::{Context, slowdown};
 use super::events::Event;
 use super::options::Isolation;
 use super::session::{chain, millis};
+use crate::config::scenario::ImageKind;
 use crate::host::slots::Slot;
 use crate::kernel::Kernel;
 use crate::plan::Case;
@@ -78,6 +79,7 @@ pub(super) fn spec(
         ram: Ram::Anonymous,
         incoming: false,
         dir,
+        vng: context.vng.clone().filter(|_| case.scenario.image == ImageKind::Host),
     }
 }
 
@@ -90,7 +92,8 @@ pub(super) async fn prepare(
     limits: &Limits,
     record: &Path,
 ) -> Source {
-    if context.isolation == Isolation::Boot {
+    // The host's root changes under a saved guest.
+    if context.isolation == Isolation::Boot || spec.vng.is_some() {
         return Source::Cold;
     }
     let slot = context.slot(&spec.topology).await;

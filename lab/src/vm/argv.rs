@@ -19,6 +19,9 @@ pub const CONTROL_SOCKET: &str = "control.sock";
 /// The agent's bulk port.
 pub const BULK_SOCKET: &str = "bulk.sock";
 
+/// QEMU's name of the console; vng has one that is called `console`.
+pub const CONSOLE: &str = "lab-console";
+
 /// Longest path of a unix socket, bytes.
 pub const MAX_SOCKET_PATH: usize = 107;
 
@@ -36,13 +39,11 @@ pub fn argv(spec: &VmSpec) -> Vec<String> {
     args.pair("-name", format!("lab-{}", comma(&spec.name)));
     args.flags("-nodefaults -no-user-config -no-reboot -S");
     args.pair("-display", "none".into());
-    cpus(&mut args, spec);
-    memory(&mut args, spec);
-    numa(&mut args, spec);
+    args.0.extend(layout(spec));
     args.pair("-kernel", text(&spec.kernel));
     args.pair("-initrd", text(&spec.initrd));
     args.pair("-append", spec.cmdline.clone());
-    devices(&mut args, &spec.dir);
+    args.0.extend(devices(&spec.dir, Console::Serial));
     if spec.incoming {
         args.pair("-incoming", "defer".into());
     }
@@ -139,23 +140,56 @@ fn numa(args: &mut Args, spec: &VmSpec) {
     }
 }
 
-fn devices(args: &mut Args, dir: &Path) {
-    let mut socket = |id: &str, name: &str| {
-        let path = comma(&text(&dir.join(name)));
-        args.pair("-chardev", format!("socket,id={id},path={path},server=on,wait=off"));
-    };
-    socket("qmp", QMP_SOCKET);
-    socket("console", CONSOLE_SOCKET);
-    socket("control", CONTROL_SOCKET);
-    socket("bulk", BULK_SOCKET);
+/// CPUs, memory and nodes: what a layout is made of.
+pub fn layout(spec: &VmSpec) -> Vec<String> {
+    let mut args = Args::default();
+    cpus(&mut args, spec);
+    memory(&mut args, spec);
+    numa(&mut args, spec);
+    args.0
+}
+
+fn socket(args: &mut Args, dir: &Path, id: &str, name: &str) {
+    let path = comma(&text(&dir.join(name)));
+    args.pair("-chardev", format!("socket,id={id},path={path},server=on,wait=off"));
+}
+
+/// The machine protocol on a socket in `dir`.
+pub fn monitor(dir: &Path) -> Vec<String> {
+    let mut args = Args::default();
+    socket(&mut args, dir, "qmp", QMP_SOCKET);
     args.pair("-mon", "chardev=qmp,mode=control".into());
-    args.pair("-serial", "chardev:console".into());
+    args.0
+}
+
+/// What the kernel's console is for the guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Console {
+    /// The first serial port, which takes sysrq.
+    Serial,
+    /// A virtio console, `hvc0`, where the serial ports are somebody else's.
+    Virtio,
+}
+
+/// Console, ports of the agent, and the machine protocol.
+pub fn devices(dir: &Path, console: Console) -> Vec<String> {
+    let mut args = Args(monitor(dir));
+    socket(&mut args, dir, CONSOLE, CONSOLE_SOCKET);
+    socket(&mut args, dir, "control", CONTROL_SOCKET);
+    socket(&mut args, dir, "bulk", BULK_SOCKET);
+    if console == Console::Serial {
+        args.pair("-serial", format!("chardev:{CONSOLE}"));
+    }
     // Where the kernel has a driver for it, a vmcore can be read by drgn and crash.
     args.pair("-device", "vmcoreinfo".into());
     args.pair("-device", "virtio-serial-pci,id=lab,max_ports=4".into());
+    if console == Console::Virtio {
+        args.pair("-device", format!("virtconsole,bus=lab.0,chardev={CONSOLE}"));
+    }
     for (id, name) in [("control", lab_proto::CONTROL_PORT), ("bulk", lab_proto::BULK_PORT)] {
         args.pair("-device", format!("virtserialport,bus=lab.0,chardev={id},name={name}"));
     }
+    args.0
 }
 
 #[cfg(test)]
@@ -175,6 +209,7 @@ mod tests {
             ram: Ram::Anonymous,
             incoming: false,
             dir: "/d".into(),
+            vng: None,
         }
     }
 

@@ -13,8 +13,10 @@ pub enum VmError {
     #[error("{0}: no such program; `lab test --setup` installs QEMU")]
     QemuMissing(String),
     /// QEMU ended by itself. Also the way a guest goes that panics, reboots or powers off.
-    #[error("qemu ended with {status}{}", tail(stderr))]
+    #[error("{program} ended with {status}{}", tail(stderr))]
     QemuExited {
+        /// `qemu`, or what started it.
+        program: &'static str,
         /// Its status.
         status: std::process::ExitStatus,
         /// The end of its standard error.

@@ -6,11 +6,9 @@ use std::time::Duration;
 
 use qapi::qmp;
 
+use super::argv;
 use super::error::VmError;
 use super::machine::Machine;
-
-/// The serial console's name among QEMU's character devices.
-const CONSOLE: &str = "console";
 
 /// Between the break and the key: they come on different ways.
 const KEY_PAUSE: Duration = Duration::from_millis(30);
@@ -58,7 +56,7 @@ impl Machine {
     /// Errors: QEMU does not carry the question.
     pub async fn sysrq(&self, question: Break) -> Result<bool, VmError> {
         let (limit, command) = (self.limits.sysrq, self.limits.command);
-        let send_break = qmp::chardev_send_break { id: CONSOLE.into() };
+        let send_break = qmp::chardev_send_break { id: argv::CONSOLE.into() };
         self.qmp.execute(send_break, command).await?;
         tokio::time::sleep(KEY_PAUSE).await;
         let typed = self.console.type_in(&[question.key()], command).await;

@@ -20,6 +20,7 @@ use super::error::VmError;
 use super::limits::Limits;
 use super::qmp::{Qmp, QmpError, QmpEvent};
 use super::spec::VmSpec;
+use super::vng;
 use crate::agent::{Agent, AgentError, Ports};
 use crate::host::process::{self, Process, Program};
 
@@ -46,6 +47,8 @@ pub const ARTIFACTS: &str = "artifacts";
 #[derive(Debug)]
 pub struct Machine {
     pub(super) process: Process,
+    /// What that is, for messages.
+    program: &'static str,
     pub(super) qmp: Arc<Qmp>,
     pub(super) limits: Limits,
     pub(super) console: Arc<Console>,
@@ -76,15 +79,24 @@ impl Machine {
             std::fs::create_dir_all(dir).map_err(VmError::io(dir.display().to_string()))?;
         }
         let started = Instant::now();
-        let process = process::spawn(Program::new(&spec.qemu, argv(spec))).await?;
+        let program = match &spec.vng {
+            None => Program::new(&spec.qemu, argv(spec)),
+            Some(vng) => {
+                let is_root = rustix::process::geteuid().is_root();
+                vng::program(vng, spec, &vng::Guest::Agent, is_root)
+            }
+        };
+        let process = process::spawn(program).await?;
+        let by = if spec.vng.is_some() { "virtme-ng" } else { "qemu" };
         let connect = connect(spec, record, limits);
-        let (qmp, console, ports) = watch_start(&process, cancel, connect).await?;
+        let (qmp, console, ports) = watch_start((&process, by), cancel, connect).await?;
         let qmp = Arc::new(qmp);
         let (tell, internal_error) = watch::channel(false);
         let watcher =
             tokio::spawn(watch_stops(Arc::clone(&qmp), qmp.events(), limits.command, tell));
         let machine = Machine {
             process,
+            program: by,
             qmp,
             limits: *limits,
             console: Arc::new(console),
@@ -211,7 +223,7 @@ impl Machine {
 
     async fn exited(&self, status: std::process::ExitStatus) -> VmError {
         self.process.drained().await;
-        VmError::QemuExited { status, stderr: self.stderr_tail() }
+        VmError::QemuExited { program: self.program, status, stderr: self.stderr_tail() }
     }
 
     /// The end of QEMU's standard error so far.
@@ -288,7 +300,7 @@ async fn stopped(pid: u32) {
 }
 
 async fn watch_start<T>(
-    process: &Process,
+    (process, program): (&Process, &'static str),
     cancel: &CancellationToken,
     connect: impl Future<Output = Result<T, VmError>>,
 ) -> Result<T, VmError> {
@@ -306,7 +318,7 @@ async fn watch_start<T>(
         Ok(status) => {
             process.drained().await;
             let stderr = process.stderr();
-            Err(VmError::QemuExited { status, stderr })
+            Err(VmError::QemuExited { program, status, stderr })
         }
         Err(_) => result,
     }

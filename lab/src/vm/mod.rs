@@ -18,6 +18,7 @@ pub mod qemu;
 pub mod qmp;
 pub mod spec;
 pub mod template;
+pub mod vng;
 
 pub use end::{End, Ended};
 pub use error::VmError;

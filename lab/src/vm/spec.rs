@@ -68,4 +68,7 @@ pub struct VmSpec {
     pub incoming: bool,
     /// Directory of the sockets `qmp.sock`, `console.sock`, `control.sock`, `bulk.sock`.
     pub dir: PathBuf,
+    /// virtme-ng, where the guest has the host's root instead of an initramfs; `initrd` is the
+    /// guest binary then.
+    pub vng: Option<PathBuf>,
 }

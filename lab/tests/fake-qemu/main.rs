@@ -26,7 +26,7 @@ fn main() {
         thread::sleep(Duration::from_secs(120));
         return;
     }
-    let ports = ["qmp", "console", "control", "bulk"].map(|id| listen(&args, id));
+    let ports = ["qmp", "lab-console", "control", "bulk"].map(|id| listen(&args, id));
     let [qmp, console, control, bulk] = ports;
     let script = &*Box::leak(script.into_boxed_str());
     thread::spawn(move || play_console(&accept(&console), script));

@@ -5,6 +5,7 @@
 
 #![allow(clippy::disallowed_methods)] // these tests start the program under test itself
 #![allow(clippy::unwrap_used)] // a surprise ends the test
+#![allow(clippy::print_stderr)] // a test that is skipped says why
 
 mod base;
 mod hangs;
@@ -18,3 +19,4 @@ mod slots;
 mod strict;
 mod topologies;
 mod verdicts;
+mod virtme;

@@ -17,7 +17,7 @@ const PANICS: &str = "\tpanic(\"lab: broken on purpose\");\n";
 const SPLATS: &str = "\tWARN_ON(1);\n\treturn 0;\n";
 
 /// Whether kernels may be built here.
-fn may_build() -> bool {
+pub(crate) fn may_build() -> bool {
     let may = std::env::var_os("LAB_TEST_BUILT").is_some()
         || std::env::var_os("CI").is_some_and(|ci| ci == "true");
     if !may {
