@@ -103,6 +103,7 @@ fn dispatch(args: Args) -> Result<ExitCode, Failure> {
         Verb::Series(series) => {
             let found = open(dir)?;
             let options = series.into_options(fresh_seed(), is_ci(), argv());
+            reporters::check(options.test.junit.as_deref()).map_err(Failure::Setting)?;
             let paths = paths(&found, &cwd)?;
             let fault = SinkFault::default();
             let (format, junit) = (options.test.format, options.test.junit.clone());
@@ -182,11 +183,12 @@ fn run(
     options: &TestOptions,
     hunt: Option<Hunt>,
 ) -> Result<ExitCode, Failure> {
+    reporters::check(options.junit.as_deref()).map_err(Failure::Setting)?;
     let plan = plan(&found.project, &options.selection)?;
     let paths = paths(found, cwd)?;
     let host = host(found, &paths)?;
     if options.dry_run {
-        return Ok(out::lines(lab::run::dry_run(&host, &plan)));
+        return Ok(out::lines(lab::run::dry_run(&host, &plan)?));
     }
     match hunt {
         None => execute(&host, options, &plan),
@@ -236,6 +238,7 @@ fn execute(host: &Host<'_>, options: &TestOptions, plan: &Plan) -> Result<ExitCo
 }
 
 fn show_run(found: &Found, cwd: &Path, options: &ReportOptions) -> Result<ExitCode, Failure> {
+    reporters::check(options.junit.as_deref()).map_err(Failure::Setting)?;
     let paths = paths(found, cwd)?;
     let name = options.run.as_deref().unwrap_or("latest");
     let run = record::find(&paths.runs, name)?;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use lab::report::{Jsonl, Junit, Ktap, Options, Reporter, Sink, SinkFault, Terminal};
 use lab::run::options::Format;
+use rustix::fs::Access;
 
 /// The reporters of a run that goes on.
 pub(super) fn live(
@@ -24,6 +25,28 @@ pub(super) fn replayed(
     fault: &SinkFault,
 ) -> io::Result<Vec<Box<dyn Reporter>>> {
     make(format, junit, dir, None, fault)
+}
+
+/// Whether a report can be written to `path`, before anything is started: opening a pipe would
+/// wait for a reader for ever.
+pub(super) fn check(path: Option<&Path>) -> Result<(), String> {
+    let Some(path) = path else { return Ok(()) };
+    let wrong = |why: &str| Err(format!("--junit {}: {why}", path.display()));
+    match std::fs::metadata(path) {
+        Ok(meta) if !meta.is_file() => return wrong("not a regular file"),
+        Ok(_) if rustix::fs::access(path, Access::WRITE_OK).is_err() => {
+            return wrong("it cannot be written to");
+        }
+        _ => {}
+    }
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !dir.is_dir() {
+        return wrong("its directory is not there");
+    }
+    match path.exists() || rustix::fs::access(dir, Access::WRITE_OK).is_ok() {
+        true => Ok(()),
+        false => wrong("its directory cannot be written to"),
+    }
 }
 
 /// `live` tells of a run that goes on whether it may show a bar.

@@ -9,21 +9,21 @@ use lab::plan::{MAX_REPEAT, Selection, Shard};
 pub(super) struct Select {
     /// A kernel to test: an entry of kernels/, a bzImage or vmlinux, or a built source tree.
     ///
-    /// What has a `/` is a path. Can be given more than once. Without it: `stock`, the newest
+    /// What has a `/` is a path. Can be given more than once, or as a list with commas. Without it: `stock`, the newest
     /// prebuilt distribution kernel with FUSE over io_uring.
     #[arg(long, env = "LAB_KERNEL", value_name = "NAME|PATH", value_delimiter = ',', action = ArgAction::Append)]
     kernel: Vec<String>,
 
     /// Scenarios to run, such as `correctness/tree` or `teardown/*`.
     ///
-    /// Can be given more than once. A name in full is run whatever its profile; what a pattern
+    /// Can be given more than once, or as a list with commas. A name in full is run whatever its profile; what a pattern
     /// matches is held to `--profile`. Without it: all of the profile.
     #[arg(long, env = "LAB_SCENARIO", value_name = "GLOB", value_delimiter = ',', action = ArgAction::Append)]
     scenario: Vec<String>,
 
     /// CPU and NUMA layouts to run on, such as `2x2` or `2x*`.
     ///
-    /// Can be given more than once. Without it: `1x2` and `2x2` in the quick profile, all of
+    /// Can be given more than once, or as a list with commas. Without it: `1x2` and `2x2` in the quick profile, all of
     /// them in the others.
     #[arg(long, env = "LAB_TOPOLOGY", value_name = "GLOB", value_delimiter = ',', action = ArgAction::Append)]
     topology: Vec<String>,

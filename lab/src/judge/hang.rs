@@ -42,6 +42,9 @@ const PLUMBING: [&str; 16] = [
 /// Name of the agent's process.
 const AGENT: &str = "lab-agent";
 
+/// What a diagnosis says of an agent that was asked and did not answer.
+pub(crate) const NO_ANSWER: &str = "the agent did not answer";
+
 /// The finding of a step that did not end.
 ///
 /// `said` is the guest's own word on the call that did not return.
@@ -64,6 +67,12 @@ pub(super) fn timeout(step: &str, said: Option<&str>, diagnosis: Option<&Diagnos
         if let Some(agent) = silent_agent(&diagnosis.tasks) {
             let cause = format!("{step}, and the agent does not answer: {}", describe(agent));
             return hang(Owner::Lab, cause).because(stack_lines(agent)).because(context(diagnosis));
+        }
+        // The kernel answered for an agent that does not: it runs, or talks without end.
+        if diagnosis.gaps.iter().any(|gap| gap.starts_with(NO_ANSWER)) {
+            let cause =
+                format!("{step}, the agent does not answer, and no task waits in the kernel");
+            return hang(Owner::Lab, cause).because(context(diagnosis));
         }
         // Nothing of the subject waits: the step itself does not end.
         let cause = format!("{step}, no task waits in the kernel");
@@ -261,6 +270,20 @@ mod tests {
         diagnosis.tasks.pop();
         diagnosis.servers.clear();
         assert_eq!(timeout("tree", None, Some(&diagnosis)).owner, Some(Owner::Scenario));
+    }
+
+    #[test]
+    fn an_agent_that_talks_without_end_is_the_labs_where_the_kernel_answers() {
+        let diagnosis = Diagnosis {
+            tasks: vec![task(1, "init", "S", &["do_wait+0x1/0x2"])],
+            gaps: vec![format!("{NO_ANSWER}: tasks are those of the kernel's own dump")],
+            ..Diagnosis::default()
+        };
+        let finding = timeout("tree", None, Some(&diagnosis));
+        assert_eq!(finding.owner, Some(Owner::Lab));
+        assert!(finding.cause.contains("the agent does not answer"), "{}", finding.cause);
+        // Where nobody can be asked it stays the kernel's.
+        assert_eq!(timeout("tree", None, None).owner, Some(Owner::Kernel));
     }
 
     #[test]

@@ -24,4 +24,4 @@ pub mod vmlinux;
 pub use error::KernelError;
 pub use fetch::Fetch;
 use release::release_word;
-pub use resolve::{Kernel, Resolver, resolve};
+pub use resolve::{Kernel, Resolver, check_path, resolve};

@@ -185,6 +185,18 @@ fn from_path(name: &str, path: &Path) -> Result<Kernel, KernelError> {
     })
 }
 
+/// Whether a path is a kernel, or a source tree that one can be built in; nothing is built.
+///
+/// # Errors
+///
+/// [`KernelError`].
+pub fn check_path(path: &Path) -> Result<(), KernelError> {
+    match in_place::is_tree(path) {
+        true => Ok(()),
+        false => identify::identify(path).map(drop),
+    }
+}
+
 /// Names that a typing error could have made of, best first.
 fn nearest(name: &str, entries: &[KernelEntry]) -> Vec<String> {
     let mut near: Vec<(usize, &str)> = entries

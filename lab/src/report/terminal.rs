@@ -163,7 +163,15 @@ impl Terminal {
             lines.push(String::new());
         }
         if self.fold.exit_code.is_none() {
-            lines.push("the run was cut off".into());
+            let open = self.fold.unfinished().count() + self.fold.not_started().count();
+            let name = self.options.run_dir.file_name().unwrap_or_default().to_string_lossy();
+            lines.push(format!(
+                "the run was cut off: {open} of {} cases have no end",
+                self.fold.planned
+            ));
+            if !name.is_empty() {
+                lines.push(format!("go on with it: lab rerun --resume {name}"));
+            }
         }
         if !self.options.run_dir.as_os_str().is_empty() {
             let dir = self.options.run_dir.display().to_string();
@@ -194,6 +202,15 @@ fn is_new(case: &CaseState) -> bool {
 
 fn is_known(case: &CaseState) -> bool {
     !case.base && case.end.as_ref().is_some_and(|end| end.verdict == Verdict::Known)
+}
+
+/// Splats that a case was allowed, where nothing else is said of them.
+fn allowed(event: &Event) -> Vec<String> {
+    let Event::CaseFinished { verdict: Verdict::Pass, evidence, .. } = event else {
+        return Vec::new();
+    };
+    let told = evidence.iter().filter(|line| line.starts_with("allowed splat"));
+    told.take(3).map(|line| format!("{:>9} {}", "note", clip(line, MAX_LINE))).collect()
 }
 
 /// What is known of a case without an end.
@@ -235,6 +252,9 @@ impl Reporter for Terminal {
             _ => None,
         };
         if let Some(line) = line {
+            self.line(&line);
+        }
+        for line in allowed(&record.event) {
             self.line(&line);
         }
         if let Some(bar) = &self.bar {

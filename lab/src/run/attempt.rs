@@ -16,7 +16,7 @@ use super::session::{Seen, Session, millis};
 use super::source::{self, Source};
 use crate::detect::Fault;
 use crate::host::slots::SlotError;
-use crate::judge::verdict::{Owner, Verdict};
+use crate::judge::verdict::{Owner, Tally, Verdict};
 use crate::judge::{CaseEnd, Evidence, Judgement, Said, against, ran_on_base, snapshot, store};
 
 use crate::kernel::Kernel;
@@ -218,6 +218,17 @@ impl Attempt<'_> {
 
     /// The last event of a case.
     pub(super) fn finished(&self, done: &Done, judgement: &Judgement) -> Event {
+        let mut evidence = judgement.evidence.clone();
+        let own: Vec<&str> = self
+            .kernel
+            .cmdline
+            .iter()
+            .chain(&self.case.scenario.kernel_args)
+            .map(|a| &**a)
+            .collect();
+        if judgement.verdict.tally(true) == Tally::Failed && !own.is_empty() {
+            evidence.push(format!("kernel arguments beside the lab's own: {}", own.join(" ")));
+        }
         Event::CaseFinished {
             case: self.case.id.clone(),
             kernel: self.case.kernel.clone(),
@@ -226,7 +237,7 @@ impl Attempt<'_> {
             verdict: judgement.verdict.clone(),
             owner: judgement.owner,
             cause: judgement.cause.clone(),
-            evidence: judgement.evidence.clone(),
+            evidence,
             duration_ms: millis(done.duration),
             attempts: self.number,
             isolation: self.source.isolation().into(),

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::launch::Host;
+use super::launch::{Host, RunError};
 use super::source;
+use crate::config::kernel::KernelSource;
+use crate::kernel;
 use crate::plan::{Case, Plan};
 use crate::vm::Slowdown;
 use crate::vm::argv::argv;
@@ -13,7 +15,16 @@ use crate::vm::spec::{Accel, Ram, VmSpec};
 /// One line a case, and under each new kind of VM the command that boots it from cold.
 ///
 /// What is not known before a run stands in angle brackets.
-pub fn dry_run(host: &Host<'_>, plan: &Plan) -> Vec<String> {
+///
+/// # Errors
+///
+/// [`RunError::Kernel`] for a path that is no kernel.
+pub fn dry_run(host: &Host<'_>, plan: &Plan) -> Result<Vec<String>, RunError> {
+    for kernel in plan.kernels.values() {
+        if let KernelSource::Path(path) = &kernel.source {
+            kernel::check_path(path)?;
+        }
+    }
     let mut lines = Vec::new();
     let mut last = Vec::new();
     for case in &plan.cases {
@@ -27,7 +38,7 @@ pub fn dry_run(host: &Host<'_>, plan: &Plan) -> Vec<String> {
     }
     let word = if plan.cases.len() == 1 { "case" } else { "cases" };
     lines.push(format!("{} {word} planned, nothing started", plan.cases.len()));
-    lines
+    Ok(lines)
 }
 
 fn command(host: &Host<'_>, plan: &Plan, case: &Case) -> Vec<String> {

@@ -242,6 +242,9 @@ pub enum Event {
         failed: u32,
         /// Cases that were skipped.
         skipped: u32,
+        /// Cases that were planned and have no end.
+        #[serde(default)]
+        unfinished: u32,
         /// Exit code.
         exit_code: u8,
         /// From run_started, milliseconds.

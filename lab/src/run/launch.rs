@@ -431,6 +431,7 @@ fn finish(context: &Context, ends: Ends, verdicts: &[Verdict], took: Duration) -
         passed: count(Tally::Passed),
         failed: count(Tally::Failed),
         skipped: count(Tally::Skipped),
+        unfinished: u32::try_from(ends.planned.saturating_sub(verdicts.len())).unwrap_or(u32::MAX),
         exit_code,
         duration_ms: millis(took),
     })?;

@@ -159,8 +159,13 @@ fn read_files(root: &Path) -> Result<Vec<SourceFile>, ProjectError> {
                 return Err(ProjectError::TooMany(top));
             }
             let path = entry.path();
-            if !entry.file_type().is_file() || path.extension().is_none_or(|e| e != extension) {
+            if path.extension().is_none_or(|e| e != extension) {
                 continue;
+            }
+            if !entry.file_type().is_file() {
+                let path = path.strip_prefix(root).unwrap_or(path).display().to_string();
+                let cause = "a configuration file must be a regular file".to_owned();
+                return Err(ProjectError::Read { path, cause });
             }
             if files.len() == MAX_FILES {
                 return Err(ProjectError::TooMany(root.to_path_buf()));
@@ -235,6 +240,22 @@ mod tests {
         fs::remove_file(dir.path().join("elsewhere.toml")).unwrap();
         let error = open(Some(dir.path()), Path::new("/")).unwrap_err().to_string();
         assert!(error.contains("linked.toml"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_file_is_told_and_never_waited_for() {
+        let dir = project();
+        let pipe = dir.path().join("scenarios/perf/pipe.toml");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .unwrap();
+        let error = open(Some(dir.path()), Path::new("/")).unwrap_err().to_string();
+        assert!(
+            error.contains("perf/pipe.toml: a configuration file must be a regular"),
+            "{error}"
+        );
+        fs::remove_file(&pipe).unwrap();
+        fs::create_dir(&pipe).unwrap();
+        assert!(open(Some(dir.path()), Path::new("/")).is_err());
     }
 
     #[test]

@@ -28,7 +28,10 @@ pub struct RunDir {
 impl RunDir {
     /// Makes a new directory below `runs` (made when missing) and points `latest` at it.
     pub fn create(runs: &Path) -> io::Result<RunDir> {
-        fs::create_dir_all(runs)?;
+        fs::create_dir_all(runs).map_err(|e| {
+            let text = format!("{}: {e}; name another directory with LAB_RUNS", runs.display());
+            io::Error::new(e.kind(), text)
+        })?;
         let stamp = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
         for _ in 0..64 {
             let name = format!("{stamp}-{:06x}", random() & 0xff_ffff);

@@ -87,7 +87,14 @@ pub(crate) fn finished(case: &str, verdict: Verdict, owner: Option<Owner>, cause
 
 /// The end of a run.
 pub(crate) fn run_finished(passed: u32, failed: u32, skipped: u32, exit_code: u8) -> Record {
-    at(Event::RunFinished { passed, failed, skipped, exit_code, duration_ms: 65_000 })
+    at(Event::RunFinished {
+        passed,
+        failed,
+        skipped,
+        unfinished: 0,
+        exit_code,
+        duration_ms: 65_000,
+    })
 }
 
 /// One record of each kind, in the order in which a run has them.
