@@ -28,6 +28,8 @@ pub struct Builder<'a> {
     pub mode: Fetch,
     /// How many compilers at once.
     pub jobs: usize,
+    /// Bytes that kernels and trees may take; beyond it the longest unused go after a build.
+    pub keep_bytes: u64,
     /// Takes lines about what takes long or was decided.
     pub tell: &'a (dyn Fn(&str) + Send + Sync),
 }
@@ -51,7 +53,7 @@ impl<'a> Builder<'a> {
         tell: &'a (dyn Fn(&str) + Send + Sync),
     ) -> Builder<'a> {
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-        Builder { cache, mode, jobs, tell }
+        Builder { cache, mode, jobs, keep_bytes: store::KEEP_BYTES, tell }
     }
 
     fn place(&self, part: &str) -> PathBuf {
@@ -115,6 +117,13 @@ impl<'a> Builder<'a> {
             return Err(failed(recipe, &tree, &output)?);
         }
         let built = self.keep(recipe, &plan, &tree, (&output, warnings), cancel).await?;
+        // What is in use is never among them; what cannot be removed is tried again next time.
+        drop(tree);
+        let gone = self.clean(self.keep_bytes, false, false, cancel).await.unwrap_or_default();
+        if !gone.is_empty() {
+            let mib = gone.iter().map(|kept| kept.bytes).sum::<u64>() >> 20;
+            (self.tell)(&format!("removed {} unused kernels and trees, {mib} MiB", gone.len()));
+        }
         (self.tell)(&format!("built {} in {:.0} s", recipe.name, begin.elapsed().as_secs_f64()));
         Ok(built)
     }
@@ -276,17 +285,22 @@ impl<'a> Builder<'a> {
         if sources {
             candidates.extend(unpacked);
         }
-        let gone =
+        let surplus =
             if all { candidates } else { store::surplus(candidates, limit, SystemTime::now()) };
-        for kept in &gone {
-            // A tree that is being built in is held by its lock.
+        let mut gone = Vec::new();
+        for kept in surplus {
+            // A tree that is being built in is held by its lock, and stays.
             let lock = kept.dir.join("lock");
             let short = std::time::Duration::from_millis(100);
             let _held = match lock.exists() {
-                true => Some(crate::host::lock::exclusive(&lock, short, cancel).await?),
+                true => match crate::host::lock::exclusive(&lock, short, cancel).await {
+                    Ok(held) => Some(held),
+                    Err(_) => continue,
+                },
                 false => None,
             };
             std::fs::remove_dir_all(&kept.dir).map_err(BuildError::io(&kept.dir))?;
+            gone.push(kept);
         }
         if sources {
             self.forget_answers();

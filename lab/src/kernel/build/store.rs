@@ -17,7 +17,7 @@ const LOCK_LIMIT: Duration = Duration::from_secs(120);
 /// A kernel that was used within this time stays, whatever the limit: a run may go on with it.
 const IN_USE: Duration = Duration::from_secs(24 * 3600);
 /// Bytes kept where the user says nothing.
-const KEEP_BYTES: u64 = 20 << 30;
+pub(super) const KEEP_BYTES: u64 = 20 << 30;
 
 /// Description of a built kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

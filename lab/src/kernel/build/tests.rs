@@ -82,7 +82,7 @@ impl Lab {
     async fn in_mode(&self, recipe: &Recipe, mode: Fetch) -> Result<Built, BuildError> {
         let tell = |line: &str| self.said.lock().unwrap().push(line.to_owned());
         let cache = self.cache();
-        let builder = Builder { cache: &cache, mode, jobs: 2, tell: &tell };
+        let builder = Builder { cache: &cache, mode, jobs: 2, keep_bytes: u64::MAX, tell: &tell };
         builder.build(recipe, &CancellationToken::new()).await
     }
 
@@ -151,6 +151,38 @@ async fn an_edit_of_a_directory_is_seen() {
     assert!(image.contains("a edited") && image.contains("c made"), "{image}");
     assert_eq!(lab.trees().len(), 1);
     assert!(!lab.trees()[0].join("src/fs/b.c").exists());
+}
+
+#[tokio::test]
+async fn a_git_revision_is_built_as_it_was_committed() {
+    let lab = Lab::new();
+    let dir = lab.dir.path().join("linux");
+    let at = dir.display().to_string();
+    let own = ["-C", &at, "-c", "user.name=a", "-c", "user.email=a@b"];
+    let git = |args: &[&'static str]| [&own[..], args].concat();
+    assert!(run("git", &git(&["init", "-q"])).await);
+    assert!(run("git", &git(&["add", "-A"])).await);
+    assert!(run("git", &git(&["commit", "-qm", "one"])).await);
+    std::fs::write(dir.join("fs/b.c"), "b not committed\n").unwrap();
+    let source = |revision: &str| Source::Git { dir: dir.clone(), revision: revision.into() };
+    let built = lab.build(&Recipe { source: source("HEAD"), ..lab.recipe(&[]) }).await.unwrap();
+    assert!(image(&built).contains("b one"), "{}", image(&built));
+    let error = lab.build(&Recipe { source: source("HEAD~9"), ..lab.recipe(&[]) }).await;
+    let text = error.unwrap_err().to_string();
+    assert!(text.contains("HEAD~9: no such commit"), "{text}");
+    // A directory that git knows is taken as it stands.
+    let built = lab.build(&lab.recipe(&[])).await.unwrap();
+    assert!(image(&built).contains("b not committed"), "{}", image(&built));
+}
+
+#[tokio::test]
+async fn a_tarball_of_other_content_is_refused() {
+    let lab = Lab::new();
+    let mut recipe = lab.tarball(&[]).await;
+    let Source::Tarball { sha256, .. } = &mut recipe.source else { panic!() };
+    *sha256 = "0".repeat(64);
+    let text = lab.build(&recipe).await.unwrap_err().to_string();
+    assert!(text.contains("the entry says 0000"), "{text}");
 }
 
 #[tokio::test]
@@ -286,7 +318,8 @@ async fn an_interrupt_ends_a_build() {
     std::fs::write(lab.dir.path().join("linux/Makefile"), makefile).unwrap();
     let cancel = CancellationToken::new();
     let cache = lab.cache();
-    let builder = Builder { cache: &cache, mode: Fetch::Auto, jobs: 1, tell: &|_| () };
+    let builder =
+        Builder { cache: &cache, mode: Fetch::Auto, jobs: 1, keep_bytes: u64::MAX, tell: &|_| () };
     let recipe = lab.recipe(&[]);
     let begin = std::time::Instant::now();
     let soon = async {
@@ -317,7 +350,8 @@ async fn what_was_used_today_stays_and_the_rest_can_go() {
     let lab = Lab::new();
     let built = lab.build(&lab.tarball(&[]).await).await.unwrap();
     let cache = lab.cache();
-    let builder = Builder { cache: &cache, mode: Fetch::Auto, jobs: 1, tell: &|_| () };
+    let builder =
+        Builder { cache: &cache, mode: Fetch::Auto, jobs: 1, keep_bytes: u64::MAX, tell: &|_| () };
     let cancel = CancellationToken::new();
     assert_eq!(builder.clean(0, false, false, &cancel).await.unwrap(), []);
     let kept = builder.kept();
