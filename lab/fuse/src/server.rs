@@ -7,7 +7,9 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use lab_proto::server::{FileSystem as FsSpec, ServerReport, ServerSpec, ServerStats, Transport};
+use lab_proto::server::{
+    FileSystem as FsSpec, Queues, ServerReport, ServerSpec, ServerStats, Transport,
+};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use thiserror::Error;
 use zerocopy::IntoBytes;
@@ -154,6 +156,9 @@ impl Server {
             let parameter = enable_uring();
             return Err(RingError::NotOffered { minor: offer.minor, parameter }.into());
         }
+        if ring.is_some() && spec.queues != Queues::All && !offer.has_fewer_queues() {
+            return Err(RingError::AllQueues { minor: offer.minor }.into());
+        }
         let (agreed, reply) = answer_init(&offer, spec, ring.is_some());
         start.device.reply(offer.unique, Ok(reply.as_bytes())).map_err(system("init reply"))?;
         start.serve(spec, offer, agreed, mount, ring)
@@ -163,7 +168,8 @@ impl Server {
 /// The parts of a server before it is one.
 struct Start {
     transport: Transport,
-    queues: u32,
+    /// Ids of the queues (ring), or numbers of the readers (classic).
+    queues: Vec<u32>,
     readers: u32,
     depth: u32,
     payload_len: usize,
@@ -174,10 +180,10 @@ struct Start {
 impl Start {
     fn new(spec: &ServerSpec, transport: Transport) -> Result<Start, StartError> {
         let (queues, readers, depth) = match transport {
-            Transport::Ring => (cpu::possible().len() as u32, 1, spec.depth),
+            Transport::Ring => (ring_queues(&spec.queues)?, 1, spec.depth),
             Transport::Classic => {
                 let threads = cpu::online().len().max(2) as u32;
-                (threads, threads, 1)
+                ((0..threads).collect(), threads, 1)
             }
         };
         let fs: Arc<dyn FileSystem> = match &spec.file_system {
@@ -189,7 +195,7 @@ impl Start {
                 })?)
             }
         };
-        let telemetry = Arc::new(Telemetry::new(queues, readers));
+        let telemetry = Arc::new(Telemetry::new(&queues, readers));
         let fault = spec.fault.as_ref().and_then(FaultPlan::new);
         let handler = Arc::new(Handler::new(spec, fs, telemetry, fault));
         let device = Arc::new(Device::open().map_err(system("open /dev/fuse"))?);
@@ -201,7 +207,7 @@ impl Start {
         match self.transport {
             Transport::Classic => Ok(None),
             Transport::Ring => {
-                let (queues, depth) = (self.queues, self.depth);
+                let (queues, depth) = (&self.queues, self.depth);
                 Ok(Some(Ring::prepare(&self.device, queues, depth, self.payload_len)?))
             }
         }
@@ -234,7 +240,7 @@ impl Start {
             pid: std::process::id(),
             transport: self.transport,
             fallback_reason: None,
-            queues: self.queues,
+            queues: self.queues.len() as u32,
             depth: self.depth,
             kernel_minor: offer.minor,
             minor: agreed.minor,
@@ -284,6 +290,21 @@ fn answers(point: &str) -> Result<(), StartError> {
     }
 }
 
+/// Queue ids: CPU numbers, ascending.
+fn ring_queues(queues: &Queues) -> Result<Vec<u32>, StartError> {
+    let possible = cpu::possible();
+    let found: Vec<u32> = match queues {
+        Queues::All => possible,
+        Queues::First { count } => possible.into_iter().take(*count as usize).collect(),
+        Queues::Of { cpus } => possible.into_iter().filter(|cpu| cpus.contains(cpu)).collect(),
+        Queues::PerNode => cpu::first_of_each_node(),
+    };
+    match found.is_empty() {
+        true => Err(StartError::Spec("queues name no possible CPU")),
+        false => Ok(found),
+    }
+}
+
 fn check(spec: &ServerSpec) -> Result<(), StartError> {
     let rules = [
         ((1..=DEPTH_MAX).contains(&spec.depth), "depth must be 1 to 4096"),
@@ -330,6 +351,7 @@ mod tests {
             cache_ms: 0,
             direct_io: false,
             writeback: false,
+            queues: Queues::All,
             fault: None,
         }
     }

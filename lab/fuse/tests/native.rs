@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use lab_fuse::server::Server;
-use lab_proto::server::{FileSystem, ServerFault, ServerSpec, ServerStats, Transport};
+use lab_proto::server::{FileSystem, Queues, ServerFault, ServerSpec, ServerStats, Transport};
 
 /// A directory of its own per test, removed at the end.
 struct Place(PathBuf);
@@ -44,6 +44,7 @@ impl Place {
             cache_ms: 0,
             direct_io: false,
             writeback: false,
+            queues: Queues::All,
             fault: None,
         }
     }

@@ -52,6 +52,27 @@ pub enum ServerFault {
     },
 }
 
+/// Which CPUs have a queue of the ring. Fewer than all of them need a kernel that offers it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Queues {
+    /// Every possible one.
+    #[default]
+    All,
+    /// The first so many.
+    First {
+        /// How many, at least 1.
+        count: u32,
+    },
+    /// Those named, ascending.
+    Of {
+        /// CPU numbers, which are queue ids.
+        cpus: Vec<u32>,
+    },
+    /// The first of each NUMA node.
+    PerNode,
+}
+
 /// Everything that decides how a server starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerSpec {
@@ -65,6 +86,9 @@ pub struct ServerSpec {
     pub fallback: bool,
     /// File system served.
     pub file_system: FileSystem,
+    /// Queues of the ring.
+    #[serde(default)]
+    pub queues: Queues,
     /// Ring entries per queue, 1 to 4096; threads in classic mode come from the CPUs.
     pub depth: u32,
     /// Largest write and payload, bytes.

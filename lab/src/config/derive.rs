@@ -70,6 +70,11 @@ fn complete(
         let hint = "such as `config = [\"lean\"]`".to_owned();
         add(problems, &(0..0), "a kernel that is built needs `config`".into(), hint);
     }
+    for (base, _) in &chain {
+        let more = base.offers.iter().filter(|offer| !entry.offers.contains(offer));
+        let more: Vec<String> = more.cloned().collect();
+        entry.offers.extend(more);
+    }
     let series = chain.iter().filter_map(|(_, part)| part.series.clone()).collect();
     entry.cmdline = cmdline;
     entry.source = KernelSource::Built(BuildSpec { source: source.clone(), series, fragments });

@@ -110,9 +110,10 @@ fn kinds(expectation: &Expectation) -> &'static [&'static str] {
     match expectation {
         Expectation::Snapshot { .. } | Expectation::Equal { .. } => &["tree", "place"],
         Expectation::Rule { rule, .. } => match rule {
-            Rule::QueueIsSubmittingCpu | Rule::BackgroundFollowsPolicy | Rule::NothingLost => {
-                &["place"]
-            }
+            Rule::QueueIsSubmittingCpu
+            | Rule::BackgroundFollowsPolicy
+            | Rule::QueueIsNear
+            | Rule::NothingLost => &["place"],
             Rule::EveryCallReturned
             | Rule::LoadWasReal
             | Rule::NoTaskInD

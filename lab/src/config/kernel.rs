@@ -19,6 +19,8 @@ pub struct KernelEntry {
     pub cmdline: Vec<String>,
     /// The queue policy that it claims, e.g. `submitting-cpu`; names the snapshots it is held to.
     pub queue_policy: Option<String>,
+    /// What it offers beyond what every kernel does, e.g. `fewer-queues`.
+    pub offers: Vec<String>,
 }
 
 /// Where a kernel comes from.

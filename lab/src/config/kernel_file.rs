@@ -6,7 +6,7 @@
 //! `directory`, `tarball` (with `sha256`); `base` names another entry that is built and adds to
 //! it. Both take `series` (a directory of patches or an mbox, `lore:MESSAGE-ID`, or a table with
 //! `git` and `range`), `patches` (so many of it) and `config` (names of fragments). All take
-//! `kernel-args`, `queue-policy` and `vmlinux` (debug info, relative to the project).
+//! `kernel-args`, `queue-policy`, `offers` (such as `fewer-queues`) and `vmlinux` (debug info, relative to the project).
 
 use std::ops::Range;
 
@@ -53,6 +53,7 @@ fn entry(name: &str, root: &Table<'_>) -> Option<RawKernel> {
     let summary = root.required("summary");
     let cmdline = kernel_args(root);
     let queue_policy = root.optional("queue-policy").map(|policy: Name| policy.0);
+    let offers = names(root, "offers");
     let vmlinux: Option<String> = root.optional("vmlinux");
     let given: Vec<&str> =
         ["path", "debian", "source", "base"].into_iter().filter(|key| root.has(key)).collect();
@@ -97,7 +98,8 @@ fn entry(name: &str, root: &Table<'_>) -> Option<RawKernel> {
     }
     let vmlinux = vmlinux.map(Into::into);
     let name = name.into();
-    let entry = KernelEntry { name, summary: summary?, source, vmlinux, cmdline, queue_policy };
+    let entry =
+        KernelEntry { name, summary: summary?, source, vmlinux, cmdline, queue_policy, offers };
     Some(RawKernel { entry, build })
 }
 
@@ -214,6 +216,12 @@ pub(super) fn kernel_args(table: &Table<'_>) -> Vec<String> {
         table.sink().add(table.span_of("kernel-args"), "arguments of more than 1024 bytes");
     }
     args.into_iter().map(|arg| arg.value).collect()
+}
+
+/// Names, empty where the key is missing.
+pub(super) fn names(table: &Table<'_>, key: &'static str) -> Vec<String> {
+    let names: Vec<Name> = table.optional(key).unwrap_or_default();
+    names.into_iter().map(|name| name.0).collect()
 }
 
 /// Kconfig names without their prefix.

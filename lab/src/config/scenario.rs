@@ -142,6 +142,8 @@ pub struct NamedStep {
 pub struct Requires {
     /// Options that must be `y`, without `CONFIG_`.
     pub config: Vec<String>,
+    /// What the kernel's entry must offer, e.g. `fewer-queues`.
+    pub offers: Vec<String>,
     /// Least CPUs present.
     pub min_cpus: u32,
     /// Least NUMA nodes.
@@ -183,6 +185,9 @@ pub enum Rule {
     /// place, of background requests: each arrives on the queue that the declared policy of the
     /// kernel names. Nothing is held where none is declared.
     BackgroundFollowsPolicy,
+    /// place: a CPU whose node has queues is served by one of them, and a CPU with a queue of its
+    /// own by that one.
+    QueueIsNear,
     /// place: every client CPU was served, no call failed, nothing was lost.
     NothingLost,
     /// teardown: each client's last call returned within the limit.
@@ -201,9 +206,10 @@ pub enum Rule {
 
 impl Rule {
     /// Every rule with its name in scenario files.
-    pub const ALL: [(&'static str, Rule); 9] = [
+    pub const ALL: [(&'static str, Rule); 10] = [
         ("queue-is-submitting-cpu", Rule::QueueIsSubmittingCpu),
         ("background-follows-policy", Rule::BackgroundFollowsPolicy),
+        ("queue-is-near", Rule::QueueIsNear),
         ("nothing-lost", Rule::NothingLost),
         ("every-call-returned", Rule::EveryCallReturned),
         ("load-was-real", Rule::LoadWasReal),

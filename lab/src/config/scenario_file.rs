@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::allow_file;
 use super::expect_file;
 use super::flow;
-use super::kernel_file::{config_options, kernel_args};
+use super::kernel_file::{config_options, kernel_args, names};
 use super::problem::{FileProblems, SourceFile};
 use super::reader::{Table, read_file};
 use super::scenario::{ImageKind, Kind, NamedStep, Profile, Requires, Scenario};
@@ -106,6 +106,7 @@ fn kind(name: &str, root: &Table<'_>) -> Option<Kind> {
 fn requires(table: &Table<'_>) -> Requires {
     let requires = Requires {
         config: config_options(table, "config"),
+        offers: names(table, "offers"),
         min_cpus: table.number("min-cpus", 1..=MAX_CPUS, 0),
         min_nodes: table.number("min-nodes", 1..=64, 0),
     };

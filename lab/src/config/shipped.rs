@@ -39,6 +39,7 @@ shipped! {
     "scenarios/perf/randread.toml",
     "scenarios/placement/background.toml",
     "scenarios/placement/each-cpu.toml",
+    "scenarios/placement/fewer-queues.toml",
     "scenarios/teardown/abort.toml",
     "scenarios/teardown/forced-umount.toml",
     "scenarios/teardown/server-killed.toml",
@@ -171,6 +172,13 @@ shipped! {
     "snapshots/placement/each-cpu/spare@other-node.snap",
     "snapshots/placement/each-cpu/spare@same-node.snap",
     "snapshots/placement/each-cpu/spare@submitting-cpu.snap",
+    "snapshots/placement/fewer-queues/2x2.snap",
+    "snapshots/placement/fewer-queues/2x4-interleaved.snap",
+    "snapshots/placement/fewer-queues/2x4.snap",
+    "snapshots/placement/fewer-queues/4x2.snap",
+    "snapshots/placement/fewer-queues/memless.snap",
+    "snapshots/placement/fewer-queues/smt.snap",
+    "snapshots/placement/fewer-queues/spare.snap",
 }
 
 /// Every shipped snapshot: path below the root of a project, and text.
@@ -266,7 +274,7 @@ mod tests {
         let project = load(&files()).unwrap_or_else(|e| panic!("{}", e.render(false)));
         assert_eq!(project.kernels.len(), 19);
         assert_eq!(project.topologies.len(), 9);
-        assert_eq!(project.scenarios.len(), 9);
+        assert_eq!(project.scenarios.len(), 10);
         let spare = &project.topologies["spare"];
         assert_eq!((spare.cpus, spare.max_cpus), (4, 8));
         assert_eq!(project.topologies["memless"].nodes[1].memory_bytes, 0);

@@ -17,12 +17,12 @@
 
 use std::time::Duration;
 
-use lab_proto::server::{FileSystem, ServerFault, ServerSpec, Transport};
+use lab_proto::server::{FileSystem, Queues, ServerFault, ServerSpec, Transport};
 use lab_proto::step::{Ending, Sabotage, Step};
 
 use super::reader::Table;
 use super::scenario::NamedStep;
-use super::value::{GuestPath, Name, Size};
+use super::value::{CpuList, GuestPath, MAX_CPUS, Name, Size};
 
 /// Reads the keys of one kind of step. A wrong value is reported and replaced by any right one,
 /// so that the order of the steps can still be checked; the scenario is refused anyhow. Only
@@ -78,6 +78,7 @@ fn serve(table: &Table<'_>, name: &str) -> Option<Step> {
         transport: transport.unwrap_or(Transport::Ring),
         fallback: table.optional("fallback").unwrap_or(false),
         file_system: file_system.unwrap_or(FileSystem::Memory),
+        queues: queues(table),
         depth: table.number("depth", 1..=4096, ServerSpec::DEPTH),
         max_write: size_u32(table, "max-write", 4 << 10, 4 << 20, ServerSpec::MAX_WRITE),
         max_background: table.number("max-background", 1..=u16::MAX, 256),
@@ -87,6 +88,22 @@ fn serve(table: &Table<'_>, name: &str) -> Option<Step> {
         fault: table.table("fault").and_then(|fault| server_fault(&fault)),
     };
     mount_point.map(|_| Step::Serve(spec))
+}
+
+/// `"all"`, `"per-node"`, a number of queues, or a list of CPUs such as `"0,2-3"`.
+fn queues(table: &Table<'_>) -> Queues {
+    if !table.is_text("queues") {
+        let count: Option<u32> = table.optional_number("queues", 1..=MAX_CPUS);
+        return count.map_or(Queues::All, |count| Queues::First { count });
+    }
+    match table.optional::<String>("queues").as_deref() {
+        Some("per-node") => Queues::PerNode,
+        Some("all") | None => Queues::All,
+        Some(_) => {
+            let cpus: Option<CpuList> = table.optional("queues");
+            cpus.map_or(Queues::All, |list| Queues::Of { cpus: list.0.into_iter().collect() })
+        }
+    }
 }
 
 fn file_system(table: &Table<'_>) -> Option<FileSystem> {

@@ -84,6 +84,7 @@ mod tests {
             vmlinux: None,
             cmdline: vec![],
             queue_policy: None,
+            offers: Vec::new(),
         };
         let checks = run(&paths, None, &[entry], &CancellationToken::new()).await;
         let level = |name: &str| checks.iter().find(|c| c.name == name).unwrap().level;

@@ -1,7 +1,7 @@
 //! Names of the flags of FUSE_INIT.
 
 /// Name of each bit, from bit 0.
-const NAMES: [&str; 44] = [
+const NAMES: [&str; 45] = [
     "async_read",
     "posix_locks",
     "file_ops",
@@ -46,6 +46,7 @@ const NAMES: [&str; 44] = [
     "over_io_uring",
     "request_timeout",
     "has_io_uring_bufpool",
+    "uring_reduced_q",
 ];
 
 /// The set bits by name, lowest first; a bit without a name as `bit N`.

@@ -1,6 +1,8 @@
 //! Queue policies: where a kernel says that it sends background requests. Pure.
 
-use crate::config::topology::Topology;
+use lab_proto::server::Queues;
+
+use crate::config::topology::{Node, Topology};
 
 /// The policies that kernels can declare and the lab knows the rule of.
 pub const POLICIES: [&str; 5] =
@@ -25,6 +27,32 @@ pub fn background_queue(policy: &str, topology: &Topology, cpu: u32) -> Option<u
         "other-node" if !spare => next(&|other| node(other) != node(cpu)),
         _ => None,
     }
+}
+
+/// The queues that a server registers.
+pub fn queues(wanted: &Queues, topology: &Topology) -> Vec<u32> {
+    let possible = 0..topology.max_cpus;
+    match wanted {
+        Queues::All => possible.collect(),
+        Queues::First { count } => possible.take(*count as usize).collect(),
+        Queues::Of { cpus } => possible.filter(|cpu| cpus.contains(cpu)).collect(),
+        Queues::PerNode => {
+            let first = |node: &Node| node.cpus.iter().find(|c| **c < topology.cpus).copied();
+            let mut queues: Vec<u32> = topology.nodes.iter().filter_map(first).collect();
+            queues.sort_unstable();
+            queues
+        }
+    }
+}
+
+/// Whether a queue is as near to a CPU as one of `all` can be.
+pub fn is_near(queue: u32, cpu: u32, all: &[u32], topology: &Topology) -> bool {
+    if all.contains(&cpu) {
+        return queue == cpu;
+    }
+    let node = topology.node_of(cpu);
+    let has_own = all.iter().any(|queue| topology.node_of(*queue) == node);
+    all.contains(&queue) && (!has_own || topology.node_of(queue) == node)
 }
 
 #[cfg(test)]
@@ -53,6 +81,19 @@ mod tests {
         assert_eq!(queues("next-cpu", "spare"), some(&[1, 2, 3, 4]));
         assert_eq!(queues("same-node", "spare"), [None; 4]);
         assert_eq!(queues("of-my-own", "2x2"), [None; 4]);
+    }
+
+    #[test]
+    fn a_queue_of_the_node_is_nearer_than_any_other() {
+        let project = load(&shipped::files()).unwrap();
+        let topology = &project.topologies["2x2"];
+        let per_node = super::queues(&Queues::PerNode, topology);
+        assert_eq!(per_node, [0, 2]);
+        assert!(is_near(0, 1, &per_node, topology) && !is_near(2, 1, &per_node, topology));
+        assert!(!is_near(2, 0, &per_node, topology) && !is_near(3, 3, &per_node, topology));
+        // A node without a queue takes any that is there.
+        assert!(is_near(1, 3, &[0, 1], topology) && !is_near(3, 3, &[0, 1], topology));
+        assert_eq!(super::queues(&Queues::First { count: 99 }, topology).len(), 4);
     }
 
     /// Queues of CPU 0, 1, 2, ... in a snapshot of one step.

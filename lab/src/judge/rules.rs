@@ -4,6 +4,8 @@ use lab_proto::observe::{
     ClientEnd, Observation, PlaceCell, PlaceObservation, TeardownObservation,
 };
 
+use lab_proto::step::Step;
+
 use super::evidence::Evidence;
 use super::finding::Finding;
 use super::verdict::{Owner, Verdict};
@@ -16,6 +18,7 @@ pub(super) fn check(evidence: &Evidence<'_>, step: &str, rule: Rule) -> Option<F
     let found = match (rule, evidence.observation(step)?) {
         (Rule::QueueIsSubmittingCpu, Observation::Placed(p)) => queue_is_cpu(evidence, p),
         (Rule::BackgroundFollowsPolicy, Observation::Placed(p)) => follows_policy(evidence, p),
+        (Rule::QueueIsNear, Observation::Placed(p)) => queue_is_near(evidence, p),
         (Rule::NothingLost, Observation::Placed(p)) => nothing_lost(evidence.topology, p),
         (Rule::EveryCallReturned, Observation::TornDown(t)) => every_call_returned(t),
         (Rule::LoadWasReal, Observation::TornDown(t)) => load_was_real(t),
@@ -56,6 +59,25 @@ fn follows_policy(evidence: &Evidence<'_>, place: &PlaceObservation) -> Option<F
     let topology = evidence.topology;
     let wanted = |cpu| policy::background_queue(policy, topology, cpu);
     strays(topology, place, wanted, &format!("the queue that the policy {policy} names"))
+}
+
+/// Held against the queues that the servers of the case were asked for.
+fn queue_is_near(evidence: &Evidence<'_>, place: &PlaceObservation) -> Option<Finding> {
+    let topology = evidence.topology;
+    let specs = evidence.scenario.steps.iter().filter_map(|named| match &named.step {
+        Step::Serve(spec) => Some(spec),
+        _ => None,
+    });
+    let spec = specs.into_iter().find(|spec| spec.name == place.stats.name)?;
+    let all = policy::queues(&spec.queues, topology);
+    let is_far = |c: &&PlaceCell| c.count > 0 && !policy::is_near(c.queue, c.cpu, &all, topology);
+    let far = place.cells.iter().find(is_far)?;
+    let cpu = with_node(topology, "CPU", far.cpu);
+    let queue = with_node(topology, "queue", far.queue);
+    Some(Finding::fail(format!(
+        "{} requests of {cpu} arrived on {queue}, and {all:?} has a nearer one",
+        far.count
+    )))
 }
 
 /// Requests that arrived on another queue than the wanted one, where one is known.

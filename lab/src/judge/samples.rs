@@ -7,7 +7,9 @@ use lab_proto::observe::{
     ClientEnd, CpuSource, FioObservation, Observation, PlaceCell, PlaceObservation,
     ServeObservation, TaskReport, TeardownObservation, TreeObservation,
 };
-use lab_proto::server::{FileSystem, QueueStats, ServerReport, ServerSpec, ServerStats, Transport};
+use lab_proto::server::{
+    FileSystem, QueueStats, Queues, ServerReport, ServerSpec, ServerStats, Transport,
+};
 use lab_proto::step::{Ending, Step};
 
 use crate::config::scenario::{
@@ -63,6 +65,7 @@ pub(super) fn spec(name: &str, transport: Transport) -> ServerSpec {
         cache_ms: 0,
         direct_io: true,
         writeback: false,
+        queues: Queues::All,
         fault: None,
     }
 }

@@ -6,6 +6,7 @@ use lab_proto::step::Step;
 
 use super::evidence::Evidence;
 use super::finding::Finding;
+use super::policy;
 use super::verdict::{Owner, Verdict};
 
 /// Opcodes that the kernel sends over /dev/fuse also when the ring is ready.
@@ -21,7 +22,7 @@ pub(super) fn check(evidence: &Evidence<'_>) -> Vec<Finding> {
         if report.transport != spec.transport {
             findings.extend(other_transport(&named.name, spec, seen));
         } else if spec.transport == Transport::Ring {
-            findings.extend(ring(evidence, &named.name, seen));
+            findings.extend(ring(evidence, (&named.name, spec), seen));
             findings.extend(bypass(evidence, &named.name, &report.name));
         }
     }
@@ -48,18 +49,26 @@ fn other_transport(step: &str, spec: &ServerSpec, seen: &ServeObservation) -> Op
     Some(Finding::new(Verdict::Fail, owner, cause).because(reason))
 }
 
-/// One registered queue for each possible CPU, each with its io_uring instance.
-fn ring(evidence: &Evidence<'_>, step: &str, seen: &ServeObservation) -> Option<Finding> {
+/// One registered queue for each possible CPU, or each that was asked for, each with its io_uring instance.
+fn ring(
+    evidence: &Evidence<'_>,
+    (step, spec): (&str, &ServerSpec),
+    seen: &ServeObservation,
+) -> Option<Finding> {
     let report = &seen.report;
     let possible = evidence.topology.max_cpus;
+    let wanted = policy::queues(&spec.queues, evidence.topology).len() as u32;
     let wrong = if seen.possible_cpus != possible {
         let cause = format!(
             "step `{step}`: guest has {} possible CPUs, topology `{}` has {possible}",
             seen.possible_cpus, evidence.topology.name
         );
         return Some(Finding::infra(cause));
-    } else if report.queues != possible {
-        format!("{} queues registered, {possible} CPUs are possible", report.queues)
+    } else if report.queues != wanted {
+        match wanted == possible {
+            true => format!("{} queues registered, {possible} CPUs are possible", report.queues),
+            false => format!("{} queues registered, {wanted} were asked for", report.queues),
+        }
     } else if seen.uring_fds < report.queues {
         format!("{} queues told, {} io_uring instances open", report.queues, seen.uring_fds)
     } else if seen.enable_uring != Some(true) {

@@ -221,6 +221,7 @@ mod tests {
             vmlinux: None,
             cmdline: vec!["quiet".into()],
             queue_policy: Some("submitting-cpu".into()),
+            offers: Vec::new(),
         }
     }
 

@@ -23,6 +23,8 @@ pub struct Case {
     pub seed: u64,
     /// It runs on the base kernel, only to be compared with.
     pub base: bool,
+    /// What the scenario wants and the kernel's entry does not offer.
+    pub lacking: Vec<String>,
 }
 
 impl Case {
@@ -70,6 +72,9 @@ pub fn skip_reason(case: &Case, enabled: Option<&dyn Fn(&str) -> bool>) -> Optio
     }
     if nodes < requires.min_nodes as usize {
         return Some(format!("needs {} NUMA nodes, the topology has {nodes}", requires.min_nodes));
+    }
+    if !case.lacking.is_empty() {
+        return Some(format!("the kernel's entry does not offer {}", case.lacking.join(", ")));
     }
     let enabled = enabled?;
     let on_host = case.scenario.image == ImageKind::Host;

@@ -34,7 +34,7 @@ profile     quick
 image       agent
 limits      call 5s, step 30s, case 1m 30s, silence 10s
 requires    FUSE_FS FUSE_IO_URING IO_URING
-step        serve (limit 30s) {"do":"serve","name":"serve","mount_point":"/mnt/ring","transport":"ring","fallback":false,"file_system":{"kind":"memory"},"depth":8,"max_write":1048576,"max_background":256,"cache_ms":0,"direct_io":false,"writeback":false,"fault":null}
+step        serve (limit 30s) {"do":"serve","name":"serve","mount_point":"/mnt/ring","transport":"ring","fallback":false,"file_system":{"kind":"memory"},"queues":{"kind":"all"},"depth":8,"max_write":1048576,"max_background":256,"cache_ms":0,"direct_io":false,"writeback":false,"fault":null}
 step        place (limit 30s) {"do":"place","path":"/mnt/ring","requests":16,"background":false}
 expect      queue-is-submitting-cpu of place
 expect      nothing-lost of place

@@ -66,6 +66,7 @@ fn from_path(text: &str, project: &Project, earlier: &[Arc<KernelEntry>]) -> Ker
         vmlinux: None,
         cmdline: Vec::new(),
         queue_policy: None,
+        offers: Vec::new(),
     }
 }
 

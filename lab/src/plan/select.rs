@@ -150,9 +150,15 @@ fn push_repeats(
                 seed: case_seed(selection.seed, &place),
                 id: format!("{}/{place}", kernel.name),
                 base: false,
+                lacking: lacking(kernel, scenario),
             });
         }
     }
+}
+
+fn lacking(kernel: &KernelEntry, scenario: &Scenario) -> Vec<String> {
+    let wanted = scenario.requires.offers.iter();
+    wanted.filter(|offer| !kernel.offers.contains(offer)).cloned().collect()
 }
 
 fn topologies(

@@ -46,6 +46,7 @@ pub(super) fn entry(
         vmlinux: None,
         cmdline: base.cmdline.clone(),
         queue_policy: None,
+        offers: base.offers.clone(),
     })
 }
 

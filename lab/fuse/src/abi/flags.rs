@@ -18,6 +18,8 @@ pub mod init {
     pub const INIT_EXT: u64 = 1 << 30;
     pub const DIRECT_IO_ALLOW_MMAP: u64 = 1 << 36;
     pub const OVER_IO_URING: u64 = 1 << 41;
+    /// Of the lab's own series; no released kernel has it.
+    pub const URING_REDUCED_Q: u64 = 1 << 44;
 }
 
 /// Flags of an open or create reply.

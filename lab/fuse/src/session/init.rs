@@ -1,6 +1,6 @@
 //! INIT: reading the kernel's offer and deciding the answer.
 
-use lab_proto::server::ServerSpec;
+use lab_proto::server::{Queues, ServerSpec};
 use thiserror::Error;
 use zerocopy::FromBytes;
 
@@ -28,6 +28,11 @@ impl Offer {
     /// Whether the kernel offers the ring.
     pub fn has_ring(&self) -> bool {
         self.flags & init::OVER_IO_URING != 0
+    }
+
+    /// Whether the kernel can do with fewer queues than possible CPUs.
+    pub fn has_fewer_queues(&self) -> bool {
+        self.flags & init::URING_REDUCED_Q != 0
     }
 }
 
@@ -146,13 +151,16 @@ fn wanted(spec: &ServerSpec, ring: bool) -> u64 {
     }
     if ring {
         wanted |= init::OVER_IO_URING;
+        if spec.queues != Queues::All {
+            wanted |= init::URING_REDUCED_Q;
+        }
     }
     wanted
 }
 
 #[cfg(test)]
 pub(super) mod tests {
-    use lab_proto::server::{FileSystem, Transport};
+    use lab_proto::server::{FileSystem, Queues, Transport};
     use zerocopy::IntoBytes;
 
     use super::*;
@@ -170,6 +178,7 @@ pub(super) mod tests {
             cache_ms: 1000,
             direct_io: false,
             writeback: false,
+            queues: Queues::All,
             fault: None,
         }
     }

@@ -17,6 +17,20 @@ pub fn online() -> Vec<u32> {
     read_list("/sys/devices/system/cpu/online")
 }
 
+/// The first present CPU of each NUMA node that has one, ascending.
+pub fn first_of_each_node() -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/sys/devices/system/node") else { return vec![0] };
+    let is_node = |name: &str| {
+        name.strip_prefix("node").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let nodes = entries.flatten().filter(|e| e.file_name().to_str().is_some_and(is_node));
+    let lists = nodes.filter_map(|e| fs::read_to_string(e.path().join("cpulist")).ok());
+    let mut first: Vec<u32> =
+        lists.filter_map(|text| parse_list(&text)?.first().copied()).collect();
+    first.sort_unstable();
+    if first.is_empty() { vec![0] } else { first }
+}
+
 fn read_list(path: &str) -> Vec<u32> {
     fs::read_to_string(path).ok().and_then(|text| parse_list(&text)).unwrap_or_else(|| vec![0])
 }

@@ -15,6 +15,8 @@ use super::trail::Seen;
 #[derive(Debug)]
 pub struct Telemetry {
     epoch: Instant,
+    /// Ids, ascending, beside their counters.
+    ids: Vec<u32>,
     queues: Vec<Queue>,
     /// /dev/fuse has several readers in classic mode, each with counts of its own.
     dev_fuse: Vec<Counts>,
@@ -36,12 +38,12 @@ struct QueueBase {
 }
 
 impl Telemetry {
-    /// For that many queues and readers of /dev/fuse.
-    pub fn new(queues: u32, readers: u32) -> Telemetry {
-        let queues: Vec<Queue> = (0..queues).map(|_| Queue::default()).collect();
+    /// For queues with these ids, ascending, and that many readers of /dev/fuse.
+    pub fn new(ids: &[u32], readers: u32) -> Telemetry {
+        let queues: Vec<Queue> = ids.iter().map(|_| Queue::default()).collect();
         let dev_fuse: Vec<Counts> = (0..readers).map(|_| Counts::new()).collect();
         let base = Mutex::new(Base::of(&queues, &dev_fuse));
-        Telemetry { epoch: Instant::now(), queues, dev_fuse, base }
+        Telemetry { epoch: Instant::now(), ids: ids.to_vec(), queues, dev_fuse, base }
     }
 
     /// Nanoseconds since the telemetry was made.
@@ -54,7 +56,12 @@ impl Telemetry {
     /// # Panics
     /// When there is no such queue.
     pub fn queue(&self, queue: u32) -> &Queue {
-        &self.queues[queue as usize]
+        // With a queue for each CPU the id is the place.
+        let at = match self.ids.get(queue as usize) {
+            Some(id) if *id == queue => Ok(queue as usize),
+            _ => self.ids.binary_search(&queue),
+        };
+        &self.queues[at.unwrap_or_else(|_| panic!("no queue {queue}"))]
     }
 
     /// What a reader of /dev/fuse read.
@@ -76,15 +83,15 @@ impl Telemetry {
         let base = self.base.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
         let mut seen: Vec<(u32, Seen)> = Vec::new();
         let mut total = 0;
-        for (id, (queue, base)) in self.queues.iter().zip(&base.queues).enumerate() {
+        for (id, (queue, base)) in self.ids.iter().zip(self.queues.iter().zip(&base.queues)) {
             stats.queues.push(QueueStats {
-                queue: id as u32,
+                queue: *id,
                 arrived: named(&queue.arrived.snapshot(), &base.arrived),
                 replied: queue.replied.load(Ordering::Relaxed) - base.replied,
                 in_flight: queue.in_flight.load(Ordering::Relaxed),
             });
             total += queue.trail.total() - base.arrivals;
-            seen.extend(queue.trail.since(base.arrivals).into_iter().map(|s| (id as u32, s)));
+            seen.extend(queue.trail.since(base.arrivals).into_iter().map(|s| (*id, s)));
         }
         seen.sort_by_key(|(_, seen)| seen.at_ns);
         let surplus = seen.len().saturating_sub(ServerStats::MAX_ARRIVALS);
@@ -145,7 +152,7 @@ mod tests {
 
     #[test]
     fn queues_are_counted_apart_and_arrivals_merged_by_time() {
-        let telemetry = Telemetry::new(2, 1);
+        let telemetry = Telemetry::new(&[0, 1], 1);
         telemetry.queue(1).arrived(seen(5, 15));
         telemetry.queue(0).arrived(seen(9, 1));
         telemetry.queue(0).arrived(seen(3, 1));
@@ -162,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_reset_leaves_only_what_is_in_flight() {
-        let telemetry = Telemetry::new(1, 1);
+        let telemetry = Telemetry::new(&[0], 1);
         telemetry.queue(0).arrived(seen(1, 15));
         telemetry.reset();
         let stats = stats(&telemetry);
@@ -173,7 +180,7 @@ mod tests {
 
     #[test]
     fn arrivals_are_bounded_and_the_rest_is_counted() {
-        let telemetry = Telemetry::new(2, 1);
+        let telemetry = Telemetry::new(&[0, 1], 1);
         for n in 0..5000 {
             telemetry.queue(n as u32 % 2).arrived(seen(n, 15));
         }
@@ -184,7 +191,7 @@ mod tests {
 
     #[test]
     fn an_opcode_out_of_range_is_counted_as_unknown() {
-        let telemetry = Telemetry::new(1, 1);
+        let telemetry = Telemetry::new(&[0], 1);
         telemetry.queue(0).arrived(seen(1, 4096));
         assert_eq!(stats(&telemetry).queues[0].arrived, [("unknown".to_owned(), 1)]);
     }

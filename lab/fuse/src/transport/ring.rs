@@ -30,6 +30,12 @@ pub enum RingError {
         /// The module parameter's value, or `absent`.
         parameter: String,
     },
+    /// Fewer queues than possible CPUs were asked for.
+    #[error("kernel (fuse 7.{minor}) does not offer fewer queues than possible CPUs")]
+    AllQueues {
+        /// Protocol minor of the kernel.
+        minor: u32,
+    },
     /// io_uring or the buffers of a queue could not be made.
     #[error("io_uring of queue {queue} cannot be set up: errno {errno} ({text})")]
     Setup {
@@ -72,14 +78,14 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Starts a thread per queue, pinned to the CPU of the queue's number where that is
+    /// Starts a thread for each queue of `queues`, pinned to the CPU of the queue's number where that is
     /// online, and makes io_uring and buffers in each. The kernel's FUSE side hears nothing.
     ///
     /// # Errors
     /// The first queue that cannot be made.
     pub fn prepare(
         device: &Arc<Device>,
-        queues: u32,
+        queues: &[u32],
         depth: u32,
         payload_len: usize,
     ) -> Result<Ring, RingError> {
@@ -90,7 +96,7 @@ impl Ring {
         let (sender, words) = mpsc::channel();
         let mut ring = Ring { stop, go: Vec::new(), words, running: 0 };
         let online = cpu::online();
-        for queue in 0..queues {
+        for &queue in queues {
             let (go, when) = mpsc::channel();
             let thread = QueueThread {
                 queue,
