@@ -37,6 +37,7 @@ shipped! {
     "scenarios/correctness/tree-passthrough.toml",
     "scenarios/correctness/tree.toml",
     "scenarios/perf/randread.toml",
+    "scenarios/placement/background-fewer.toml",
     "scenarios/placement/background.toml",
     "scenarios/placement/each-cpu.toml",
     "scenarios/placement/fewer-queues.toml",
@@ -82,6 +83,22 @@ shipped! {
 shipped! {
     SNAPSHOTS:
     "snapshots/correctness/tree/any.snap",
+    "snapshots/placement/background-fewer/1x4@next-cpu.snap",
+    "snapshots/placement/background-fewer/1x4@same-node.snap",
+    "snapshots/placement/background-fewer/2x2@next-cpu.snap",
+    "snapshots/placement/background-fewer/2x2@same-node.snap",
+    "snapshots/placement/background-fewer/2x4-interleaved@next-cpu.snap",
+    "snapshots/placement/background-fewer/2x4-interleaved@same-node.snap",
+    "snapshots/placement/background-fewer/2x4@next-cpu.snap",
+    "snapshots/placement/background-fewer/2x4@same-node.snap",
+    "snapshots/placement/background-fewer/4x2@next-cpu.snap",
+    "snapshots/placement/background-fewer/4x2@same-node.snap",
+    "snapshots/placement/background-fewer/memless@next-cpu.snap",
+    "snapshots/placement/background-fewer/memless@same-node.snap",
+    "snapshots/placement/background-fewer/smt@next-cpu.snap",
+    "snapshots/placement/background-fewer/smt@same-node.snap",
+    "snapshots/placement/background-fewer/spare@next-cpu.snap",
+    "snapshots/placement/background-fewer/spare@same-node.snap",
     "snapshots/placement/background/1x2@next-cpu.snap",
     "snapshots/placement/background/1x2@other-core.snap",
     "snapshots/placement/background/1x2@other-node.snap",
@@ -274,7 +291,7 @@ mod tests {
         let project = load(&files()).unwrap_or_else(|e| panic!("{}", e.render(false)));
         assert_eq!(project.kernels.len(), 19);
         assert_eq!(project.topologies.len(), 9);
-        assert_eq!(project.scenarios.len(), 10);
+        assert_eq!(project.scenarios.len(), 11);
         let spare = &project.topologies["spare"];
         assert_eq!((spare.cpus, spare.max_cpus), (4, 8));
         assert_eq!(project.topologies["memless"].nodes[1].memory_bytes, 0);
