@@ -5,6 +5,10 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
+use lab::report::escape::clip;
+
+/// Characters of a line of a message.
+const MAX_LINE: usize = 4096;
 
 /// Prints lines to standard output. A reader that went away is no failure.
 pub(super) fn lines<S: AsRef<str>>(lines: impl IntoIterator<Item = S>) -> ExitCode {
@@ -25,13 +29,15 @@ pub(super) fn error(text: &str) {
     let mut err = anstream::stderr().lock();
     for line in text.lines() {
         // Nowhere is left to tell that standard error is gone.
+        let line = clip(line, MAX_LINE);
         let _ = writeln!(err, "{RED}error{RED:#}: {line}");
     }
 }
 
 /// Prints a line about what takes long or was decided to standard error.
 pub(super) fn note(text: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "lab: {text}");
+    // Titles of patches and names of files are somebody's words.
+    let _ = writeln!(anstream::stderr().lock(), "lab: {}", clip(text, MAX_LINE));
 }
 
 /// Prints text that is drawn already to standard error.
