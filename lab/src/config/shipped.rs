@@ -258,6 +258,22 @@ mod tests {
         assert_eq!(shipped, checkout(&["snapshots"], "snap"));
     }
 
+    /// allnoconfig turns off what is on by default: a sanitizer that is built in and never runs
+    /// finds nothing, without a word.
+    #[test]
+    fn sanitizers_are_on_from_the_boot() {
+        let project = load(&files()).unwrap();
+        for (flavour, option) in [
+            ("kcsan", "KCSAN_EARLY_ENABLE"),
+            ("kasan", "KASAN_GENERIC"),
+            ("kasan", "DEBUG_KMEMLEAK_AUTO_SCAN"),
+        ] {
+            let text = &project.flavours[flavour].fragment.text;
+            let line = format!("CONFIG_{option}=y");
+            assert!(text.lines().any(|found| found == line), "{flavour} lacks {line}");
+        }
+    }
+
     /// Files damaged at random are refused with words of the reader, or still make sense.
     #[test]
     fn damaged_files_are_refused_with_a_reason() {
