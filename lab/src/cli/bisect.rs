@@ -3,9 +3,9 @@
 use clap::builder::FalseyValueParser;
 use lab::plan::Selection;
 use lab::run::BisectOptions;
-use lab::run::options::{Begin, Format, Manner, TestOptions};
+use lab::run::options::{Begin, Format, TestOptions};
 
-use super::args::{Accel, IsolationArg};
+use super::how::How;
 use super::select::Select;
 
 /// Find the patch of a series, or the commit of a range, that brought a failure.
@@ -40,18 +40,8 @@ pub(super) struct Bisect {
     #[command(flatten)]
     select: Select,
 
-    /// How guest code is executed.
-    #[arg(long, env = "LAB_ACCEL", value_enum, default_value_t = Accel::Auto)]
-    accel: Accel,
-
-    /// How each case gets a pristine VM.
-    #[arg(long, env = "LAB_ISOLATION", value_enum, default_value_t = IsolationArg::Clone)]
-    isolation: IsolationArg,
-
-    /// Cases at a time. Without it: by the CPUs and memory of this machine.
-    #[arg(short = 'j', long, env = "LAB_JOBS", value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=1024))]
-    jobs: Option<u32>,
+    #[command(flatten)]
+    how: How,
 
     /// Install what is missing first, as root or through sudo.
     #[arg(long, env = "LAB_SETUP", value_parser = FalseyValueParser::new())]
@@ -70,12 +60,7 @@ impl Bisect {
             runs: self.runs,
             test: TestOptions {
                 selection: selection.clone(),
-                manner: Manner {
-                    accel: self.accel.into(),
-                    isolation: self.isolation.into(),
-                    jobs: self.jobs,
-                    ..Manner::default()
-                },
+                manner: self.how.manner(),
                 format: Format::Human,
                 junit: None,
                 dry_run: false,

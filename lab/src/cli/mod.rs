@@ -4,6 +4,7 @@ mod args;
 mod bisect;
 mod dispatch;
 mod git_bisect;
+mod how;
 mod kernel;
 mod list;
 mod out;

@@ -7,9 +7,10 @@ use clap::builder::FalseyValueParser;
 use lab::config::scenario::Profile;
 use lab::plan::Selection;
 use lab::run::SeriesOptions;
-use lab::run::options::{Begin, Manner, TestOptions};
+use lab::run::options::{Begin, TestOptions};
 
-use super::args::{Accel, FormatArg, IsolationArg};
+use super::args::FormatArg;
+use super::how::How;
 use super::select::ProfileArg;
 
 /// Test a series of patches: each must apply, build, boot and behave.
@@ -70,18 +71,8 @@ pub(super) struct Series {
     #[arg(long, env = "LAB_SEED", value_name = "N")]
     seed: Option<u64>,
 
-    /// How guest code is executed.
-    #[arg(long, env = "LAB_ACCEL", value_enum, default_value_t = Accel::Auto)]
-    accel: Accel,
-
-    /// How each case gets a pristine VM.
-    #[arg(long, env = "LAB_ISOLATION", value_enum, default_value_t = IsolationArg::Clone)]
-    isolation: IsolationArg,
-
-    /// Cases at a time. Without it: by the CPUs and memory of this machine.
-    #[arg(short = 'j', long, env = "LAB_JOBS", value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=1024))]
-    jobs: Option<u32>,
+    #[command(flatten)]
+    how: How,
 
     /// Form of the results on standard output.
     #[arg(long, env = "LAB_FORMAT", value_enum, default_value_t = FormatArg::Human)]
@@ -127,12 +118,7 @@ impl Series {
             tip,
             test: TestOptions {
                 selection,
-                manner: Manner {
-                    accel: self.accel.into(),
-                    isolation: self.isolation.into(),
-                    jobs: self.jobs,
-                    ..Manner::default()
-                },
+                manner: self.how.manner(),
                 format: self.format.into(),
                 junit: self.junit,
                 dry_run: false,

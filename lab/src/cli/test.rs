@@ -6,8 +6,9 @@ use clap::builder::FalseyValueParser;
 use lab::plan::Selection;
 use lab::run::options::{Begin, Manner, TestOptions};
 
-use super::args::{Accel, FormatArg, IsolationArg};
+use super::args::FormatArg;
 use super::git_bisect::Hunt;
+use super::how::How;
 use super::select::Select;
 
 /// Run cases: each kernel on each topology through each scenario.
@@ -27,18 +28,8 @@ pub(super) struct Test {
     #[arg(long, env = "LAB_BASE", value_name = "NAME|PATH")]
     base: Option<String>,
 
-    /// How guest code is executed.
-    #[arg(long, env = "LAB_ACCEL", value_enum, default_value_t = Accel::Auto)]
-    accel: Accel,
-
-    /// How each case gets a pristine VM.
-    #[arg(long, env = "LAB_ISOLATION", value_enum, default_value_t = IsolationArg::Clone)]
-    isolation: IsolationArg,
-
-    /// Cases at a time. Without it: by the CPUs and memory of this machine.
-    #[arg(short = 'j', long, env = "LAB_JOBS", value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=1024))]
-    jobs: Option<u32>,
+    #[command(flatten)]
+    how: How,
 
     /// Attempts beyond the first of a case that fails. One that passes only then is FLAKY, never
     /// PASS.
@@ -95,12 +86,10 @@ impl Test {
         TestOptions {
             selection,
             manner: Manner {
-                accel: self.accel.into(),
-                isolation: self.isolation.into(),
-                jobs: self.jobs,
                 retries: self.retries,
                 fail_fast: self.fail_fast,
                 vmcore: self.vmcore,
+                ..self.how.manner()
             },
             format: self.format.into(),
             junit: self.junit,

@@ -91,18 +91,10 @@ impl<'a> Builder<'a> {
         if let Look::Whole(built) = self.store().look(&plan.key) {
             return Ok(built);
         }
-        tree.move_to(&plan.source, &recipe.patches, cancel).await?;
-        let sandbox = Sandbox::find(cancel).await;
-        if let Sandbox::None(why) = &sandbox {
-            (self.tell)(&format!("{why}: the build of {} is not shut in", recipe.name));
-        }
+        let sandbox = self.ready(recipe, &plan, &mut tree, cancel).await?;
         let (src, obj) = (tree.src(), tree.obj());
         let make =
             Make { sandbox: &sandbox, src: &src, obj: &obj, jobs: self.jobs, name: &recipe.name };
-        if !tree.is_configured() {
-            configure(&make, &plan.wanted, tree.dir(), cancel).await?;
-            tree.set_configured()?;
-        }
         let begin = std::time::Instant::now();
         (self.tell)(&format!("building {} ({})", recipe.name, plan.source.label));
         tree.begin_build()?;
@@ -128,6 +120,29 @@ impl<'a> Builder<'a> {
         Ok(built)
     }
 
+    /// Brings a tree to a recipe, patched and configured; how its programs are to be run.
+    async fn ready(
+        &self,
+        recipe: &Recipe,
+        plan: &Plan,
+        tree: &mut Tree,
+        cancel: &CancellationToken,
+    ) -> Result<Sandbox, BuildError> {
+        tree.move_to(&plan.source, &recipe.patches, cancel).await?;
+        let sandbox = Sandbox::find(cancel).await;
+        if let Sandbox::None(why) = &sandbox {
+            (self.tell)(&format!("{why}: the build of {} is not shut in", recipe.name));
+        }
+        if !tree.is_configured() {
+            let (src, obj) = (tree.src(), tree.obj());
+            let (jobs, name) = (self.jobs, recipe.name.as_str());
+            let make = Make { sandbox: &sandbox, src: &src, obj: &obj, jobs, name };
+            configure(&make, &plan.wanted, tree.dir(), cancel).await?;
+            tree.set_configured()?;
+        }
+        Ok(sandbox)
+    }
+
     /// Runs make on directories of the tree of a recipe that is built, with arguments such as
     /// `W=1` or `C=2`; the new warnings of those directories, a line each.
     ///
@@ -146,15 +161,10 @@ impl<'a> Builder<'a> {
         }
         let plan = self.plan(recipe, cancel).await?;
         let mut tree = Tree::take(plan.tree.clone(), &plan.source, self.tell, cancel).await?;
-        tree.move_to(&plan.source, &recipe.patches, cancel).await?;
-        let sandbox = Sandbox::find(cancel).await;
+        let sandbox = self.ready(recipe, &plan, &mut tree, cancel).await?;
         let (src, obj) = (tree.src(), tree.obj());
         let make =
             Make { sandbox: &sandbox, src: &src, obj: &obj, jobs: self.jobs, name: &recipe.name };
-        if !tree.is_configured() {
-            configure(&make, &plan.wanted, tree.dir(), cancel).await?;
-            tree.set_configured()?;
-        }
         let args = args.iter().map(|arg| (*arg).to_owned()).chain(directories.iter().cloned());
         let output = make.run(&args.collect::<Vec<_>>(), cancel).await?;
         if !output.status.success() {
