@@ -82,7 +82,14 @@ impl Lab {
     async fn in_mode(&self, recipe: &Recipe, mode: Fetch) -> Result<Built, BuildError> {
         let tell = |line: &str| self.said.lock().unwrap().push(line.to_owned());
         let cache = self.cache();
-        let builder = Builder { cache: &cache, mode, jobs: 2, keep_bytes: u64::MAX, tell: &tell };
+        let builder = Builder {
+            cache: &cache,
+            mode,
+            jobs: 2,
+            keep_bytes: u64::MAX,
+            shut_in: true,
+            tell: &tell,
+        };
         builder.build(recipe, &CancellationToken::new()).await
     }
 
@@ -318,8 +325,14 @@ async fn an_interrupt_ends_a_build() {
     std::fs::write(lab.dir.path().join("linux/Makefile"), makefile).unwrap();
     let cancel = CancellationToken::new();
     let cache = lab.cache();
-    let builder =
-        Builder { cache: &cache, mode: Fetch::Auto, jobs: 1, keep_bytes: u64::MAX, tell: &|_| () };
+    let builder = Builder {
+        cache: &cache,
+        mode: Fetch::Auto,
+        jobs: 1,
+        keep_bytes: u64::MAX,
+        shut_in: true,
+        tell: &|_| (),
+    };
     let recipe = lab.recipe(&[]);
     let begin = std::time::Instant::now();
     let soon = async {
@@ -350,8 +363,14 @@ async fn what_was_used_today_stays_and_the_rest_can_go() {
     let lab = Lab::new();
     let built = lab.build(&lab.tarball(&[]).await).await.unwrap();
     let cache = lab.cache();
-    let builder =
-        Builder { cache: &cache, mode: Fetch::Auto, jobs: 1, keep_bytes: u64::MAX, tell: &|_| () };
+    let builder = Builder {
+        cache: &cache,
+        mode: Fetch::Auto,
+        jobs: 1,
+        keep_bytes: u64::MAX,
+        shut_in: true,
+        tell: &|_| (),
+    };
     let cancel = CancellationToken::new();
     assert_eq!(builder.clean(0, false, false, &cancel).await.unwrap(), []);
     let kept = builder.kept();
