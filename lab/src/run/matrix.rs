@@ -74,3 +74,57 @@ fn directories(patch: &Patch) -> Vec<String> {
     dirs.dedup();
     dirs
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Fetch;
+    use crate::kernel::bzimage::tests::sample;
+    use crate::kernel::recipe::Source;
+
+    /// A toy that takes every option, and whose `fs/b.c` does not do without NUMA.
+    const MAKEFILE: &str = "
+allnoconfig:
+\t@cp $(KCONFIG_ALLCONFIG) $(O)/.config
+bzImage:
+\t@mkdir -p $(O)/arch/x86/boot; touch $(O)/System.map
+\t@if grep -q 'NUMA is not set' $(O)/.config && grep -q numa fs/b.c; then \\
+\t  echo '$(CURDIR)/fs/b.c:1:1: error: no nodes here'; exit 1; fi
+\t@cp sample.bin $(O)/arch/x86/boot/bzImage
+modules: bzImage
+\t@if ! grep -q FUSE_FS=m $(O)/.config; then exit 1; fi
+.PHONY: fs/
+fs/:
+\t@if [ \"$(W)\" = 1 ]; then echo '$(CURDIR)/fs/b.c:2:1: warning: it is doubtful'; fi
+";
+
+    #[tokio::test]
+    async fn each_configuration_that_fails_is_told_with_its_first_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = dir.path().join("linux");
+        std::fs::create_dir_all(tree.join("fs")).unwrap();
+        std::fs::write(tree.join("Makefile"), MAKEFILE).unwrap();
+        std::fs::write(tree.join("Kconfig"), "").unwrap();
+        std::fs::write(tree.join("fs/b.c"), "b one\n").unwrap();
+        std::fs::write(tree.join("sample.bin"), sample("7.3.4 (x) #1")).unwrap();
+        let text = "--- a/fs/b.c\n+++ b/fs/b.c\n@@ -1 +1 @@\n-b one\n+b numa\n";
+        let patch = Patch { name: "0001-b.patch".into(), text: text.as_bytes().into() };
+        let lean = Fragment { name: "lean".into(), text: "CONFIG_A=y\n".into() };
+        let recipe = Recipe {
+            name: "toy".into(),
+            source: Source::Directory(tree),
+            patches: vec![patch.clone()],
+            fragments: vec![lean],
+        };
+        let cache = dir.path().join("cache");
+        let builder = Builder::new(&cache, Fetch::Auto, &|_| ());
+        let missed = check(&builder, &recipe, &patch, &CancellationToken::new()).await.unwrap();
+        let missed: Vec<&str> = missed.iter().map(String::as_str).collect();
+        assert_eq!(
+            missed[..2],
+            ["NUMA=n: fs/b.c:1:1: error: no nodes here", "W=1: fs/b.c:2: it is doubtful"]
+        );
+        // Sparse is there or not.
+        assert!(missed.len() <= 3, "{missed:?}");
+    }
+}
