@@ -20,6 +20,8 @@ use crate::kernel::fetch::Fetch;
 use crate::kernel::identify;
 use crate::kernel::recipe::Recipe;
 
+const DAY: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
+
 /// Builds kernels and keeps them.
 pub struct Builder<'a> {
     /// The lab's cache.
@@ -28,7 +30,7 @@ pub struct Builder<'a> {
     pub mode: Fetch,
     /// How many compilers at once.
     pub jobs: usize,
-    /// Bytes that kernels and trees may take; beyond it the longest unused go after a build.
+    /// Bytes that kernels and trees may take; beyond it the longest unused go, once a day.
     pub keep_bytes: u64,
     /// Whether builds are shut in where bubblewrap works. What counts the CPU time of its children
     /// does without: that of a namespace is lost.
@@ -112,15 +114,27 @@ impl<'a> Builder<'a> {
             return Err(failed(recipe, &tree, &output)?);
         }
         let built = self.keep(recipe, &plan, &tree, (&output, warnings), cancel).await?;
-        // What is in use is never among them; what cannot be removed is tried again next time.
         drop(tree);
+        (self.tell)(&format!("built {} in {:.0} s", recipe.name, begin.elapsed().as_secs_f64()));
+        self.keep_within(cancel).await;
+        Ok(built)
+    }
+
+    /// Once a day, as the sizes of all trees take seconds to find out. What is in use is never
+    /// removed; what cannot be removed is tried again.
+    async fn keep_within(&self, cancel: &CancellationToken) {
+        let mark = self.place("").join("looked-through");
+        let looked = std::fs::metadata(&mark).and_then(|meta| meta.modified());
+        let age = looked.map(|time| time.elapsed().unwrap_or_default());
+        if age.is_ok_and(|age| age < DAY) {
+            return;
+        }
+        let _ = files::replace(&mark, b""); // without it the next build looks again
         let gone = self.clean(self.keep_bytes, false, false, cancel).await.unwrap_or_default();
         if !gone.is_empty() {
             let mib = gone.iter().map(|kept| kept.bytes).sum::<u64>() >> 20;
             (self.tell)(&format!("removed {} unused kernels and trees, {mib} MiB", gone.len()));
         }
-        (self.tell)(&format!("built {} in {:.0} s", recipe.name, begin.elapsed().as_secs_f64()));
-        Ok(built)
     }
 
     /// Brings a tree to a recipe, patched and configured; how its programs are to be run.
