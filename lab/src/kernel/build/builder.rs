@@ -120,8 +120,8 @@ impl<'a> Builder<'a> {
         Ok(built)
     }
 
-    /// Once a day, as the sizes of all trees take seconds to find out. What is in use is never
-    /// removed; what cannot be removed is tried again.
+    /// Once a day, as the sizes of all trees take seconds to find out; a look that failed is
+    /// repeated by the next build. What is in use is never removed.
     async fn keep_within(&self, cancel: &CancellationToken) {
         let mark = self.place("").join("looked-through");
         let looked = std::fs::metadata(&mark).and_then(|meta| meta.modified());
@@ -129,8 +129,8 @@ impl<'a> Builder<'a> {
         if age.is_ok_and(|age| age < DAY) {
             return;
         }
+        let Ok(gone) = self.clean(self.keep_bytes, false, false, cancel).await else { return };
         let _ = files::replace(&mark, b""); // without it the next build looks again
-        let gone = self.clean(self.keep_bytes, false, false, cancel).await.unwrap_or_default();
         if !gone.is_empty() {
             let mib = gone.iter().map(|kept| kept.bytes).sum::<u64>() >> 20;
             (self.tell)(&format!("removed {} unused kernels and trees, {mib} MiB", gone.len()));
