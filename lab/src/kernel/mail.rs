@@ -1,5 +1,7 @@
 //! Patches as mails: subjects, numbers, trailers. Pure; git takes the encodings apart.
 
+use std::borrow::Cow;
+
 /// What `[PATCH v4 6/8] fuse: title` says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Subject {
@@ -76,12 +78,31 @@ pub fn base_commit(mail: &[u8]) -> Option<String> {
     is_hash.then(|| hash.to_owned())
 }
 
+/// A text whose first line ends in CR LF with LF alone, as it was before transport. Another one
+/// is left as it is: a CR in it belongs to a line of the patch.
+pub fn unix_lines(text: &[u8]) -> Cow<'_, [u8]> {
+    if !is_crlf(text) {
+        return Cow::Borrowed(text);
+    }
+    let lines = text.split_inclusive(|&b| b == b'\n');
+    Cow::Owned(
+        lines
+            .flat_map(|line| match line.strip_suffix(b"\r\n") {
+                Some(line) => [line, b"\n"].concat(),
+                None => line.to_vec(),
+            })
+            .collect(),
+    )
+}
+
+fn is_crlf(text: &[u8]) -> bool {
+    text.split(|&b| b == b'\n').next().is_some_and(|line| line.ends_with(b"\r"))
+}
+
 /// Whether git has to take the text out of its encoding first.
 pub fn is_encoded(mail: &[u8]) -> bool {
-    let head = &mail[..mail.len().min(64 << 10)];
-    let is_crlf = head.split(|&b| b == b'\n').next().is_some_and(|line| line.ends_with(b"\r"));
     let encoding = header(mail, "Content-Transfer-Encoding").unwrap_or_default();
-    is_crlf || matches!(encoding.to_ascii_lowercase().as_str(), "quoted-printable" | "base64")
+    is_crlf(mail) || matches!(encoding.to_ascii_lowercase().as_str(), "quoted-printable" | "base64")
 }
 
 /// A file name as `git format-patch` makes it.
@@ -124,6 +145,13 @@ mod tests {
         assert!(is_encoded(mail));
         assert!(is_encoded(b"Content-Transfer-Encoding: Base64\n\n"));
         assert!(!is_encoded(b"Content-Transfer-Encoding: 8bit\n\n"));
+    }
+
+    #[test]
+    fn only_the_cr_of_transport_comes_off() {
+        assert_eq!(&*unix_lines(b"a\r\nb\r\r\nc"), b"a\nb\r\nc");
+        assert_eq!(&*unix_lines(b"a\nb\r\n"), b"a\nb\r\n");
+        assert_eq!(&*unix_lines(b""), b"");
     }
 
     #[test]

@@ -20,6 +20,28 @@ const MAX_BYTES: u64 = 16 << 20;
 const GIT_LIMIT: Duration = Duration::from_secs(60);
 const B4_LIMIT: Duration = Duration::from_secs(300);
 
+/// What could be set otherwise in the configuration of a user, or of the repository, is said.
+const FORMAT_PATCH: [&str; 18] = [
+    "format-patch",
+    "--quiet",
+    "--no-signature",
+    "--zero-commit",
+    "--no-stat",
+    "-N",
+    "--no-attach",
+    "--no-base",
+    "--no-cover-letter",
+    "--no-encode-email-headers",
+    "--suffix=.patch",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+    "--unified=3",
+    "--no-color",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--submodule=short",
+];
+
 /// A series as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series {
@@ -103,7 +125,8 @@ fn read_file(path: &Path) -> Result<Vec<u8>, SeriesError> {
         .map_err(|source| SeriesError::Read { path: path.to_owned(), source })
 }
 
-/// Files that end in `.patch`, `.diff`, `.eml` or `.mbox`, in the order of their names.
+/// Files that end in `.patch`, `.diff` or `.eml`, by the number that their name begins with or
+/// that their subject says, then by name.
 async fn directory(dir: &Path, cancel: &CancellationToken) -> Result<Series, SeriesError> {
     let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let entries = std::fs::read_dir(dir)
@@ -113,6 +136,7 @@ async fn directory(dir: &Path, cancel: &CancellationToken) -> Result<Series, Ser
     };
     let mut paths: Vec<PathBuf> =
         entries.flatten().map(|entry| entry.path()).filter(is_patch).collect();
+    // The first ones of too many are always the same.
     paths.sort();
     let mut mails = Vec::new();
     for path in paths.iter().take(MAX_PATCHES + 1) {
@@ -122,6 +146,7 @@ async fn directory(dir: &Path, cancel: &CancellationToken) -> Result<Series, Ser
         let subject = mail::header(&bytes, "subject").unwrap_or_default();
         mails.push(Mail { name: Some(file), subject: mail::subject(&subject), bytes });
     }
+    mails.sort_by_cached_key(|m| (m.place(), m.name.clone()));
     whole(&name, mails, false)
 }
 
@@ -133,6 +158,16 @@ struct Mail {
     bytes: Vec<u8>,
 }
 
+impl Mail {
+    /// Its place in a directory; files without any number come last.
+    fn place(&self) -> usize {
+        let name = self.name.as_deref().unwrap_or_default();
+        let digits = name.len() - name.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let number = name[..digits].parse().ok();
+        number.or(self.subject.number.map(|(number, _)| number)).unwrap_or(usize::MAX)
+    }
+}
+
 /// Mails in a file, split as git does.
 async fn mbox(name: &str, bytes: &[u8], cancel: &CancellationToken) -> Result<Series, SeriesError> {
     let temp = paths::private_temp()?;
@@ -140,7 +175,9 @@ async fn mbox(name: &str, bytes: &[u8], cancel: &CancellationToken) -> Result<Se
     let file = temp.path().join("mbox");
     std::fs::write(&file, bytes).map_err(io)?;
     let out = format!("-o{}", temp.path().display());
-    let args = ["mailsplit".into(), out, "-b".into(), file.display().to_string()];
+    // Ends of lines are kept: only a mail that has CR in its headers owes them to transport.
+    let args =
+        ["mailsplit".into(), out, "-b".into(), "--keep-cr".into(), file.display().to_string()];
     let output = process::run(Program::new("git", args), GIT_LIMIT, cancel).await?;
     let wrong = |why: String| SeriesError::Wrong { name: name.to_owned(), why };
     let count: usize = match output.stdout.trim().parse() {
@@ -166,9 +203,9 @@ async fn decoded(
 ) -> Result<(Vec<u8>, String), SeriesError> {
     let temp = paths::private_temp()?;
     let io = |source| SeriesError::Read { path: temp.path().to_owned(), source };
-    std::fs::write(temp.path().join("mail"), mail).map_err(io)?;
+    std::fs::write(temp.path().join("mail"), mail::unix_lines(mail)).map_err(io)?;
     // Brackets are kept, character sets as they are: the patch must come out byte by byte.
-    let script = "exec git mailinfo -k -n message patch < mail";
+    let script = "exec git mailinfo -k -n --no-scissors message patch < mail";
     let mut program = Program::new("sh", ["-c", script]);
     program.cwd = Some(temp.path().to_owned());
     let output = process::run(program, GIT_LIMIT, cancel).await?;
@@ -176,9 +213,10 @@ async fn decoded(
     let subject = subject.unwrap_or_default().to_owned();
     let read = |name: &str| std::fs::read(temp.path().join(name)).unwrap_or_default();
     let mut bytes = format!("Subject: {subject}\n\n").into_bytes();
-    bytes.extend(read("message"));
+    // Base64 can hold lines as mail has them.
+    bytes.extend_from_slice(&mail::unix_lines(&read("message")));
     bytes.extend(b"---\n");
-    bytes.extend(read("patch"));
+    bytes.extend_from_slice(&mail::unix_lines(&read("patch")));
     Ok((bytes, subject))
 }
 
@@ -256,9 +294,8 @@ fn in_order(name: &str, mut patches: Vec<Mail>) -> Result<Vec<Mail>, SeriesError
 async fn git(dir: &Path, range: &str, cancel: &CancellationToken) -> Result<Series, SeriesError> {
     let temp = paths::private_temp()?;
     let out = temp.path().display().to_string();
-    let fixed = ["format-patch", "--quiet", "--no-signature", "--zero-commit", "--no-stat", "-N"];
     let mut args: Vec<String> = vec!["-C".into(), dir.display().to_string()];
-    args.extend(fixed.map(String::from));
+    args.extend(FORMAT_PATCH.map(String::from));
     args.extend(["--output-directory".into(), out, range.to_owned(), "--".into()]);
     let output = process::run(Program::new("git", args), GIT_LIMIT, cancel).await?;
     if !output.status.success() {

@@ -97,6 +97,57 @@ async fn a_directory_is_taken_by_name_without_its_cover_letter() {
     assert_eq!(series.left_out, 1);
 }
 
+#[tokio::test]
+async fn numbers_order_the_files_of_a_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let put = |name: &str, subject: &str| {
+        std::fs::write(dir.path().join(name), mail(subject, &change("a", "1", "2"))).unwrap();
+    };
+    put("10-b.patch", "[PATCH] ten");
+    put("9-c.patch", "[PATCH] nine");
+    // As a mail client names what it saves.
+    put("[PATCH v2 12_13] a.eml", "[PATCH v2 12/13] twelve");
+    put("[PATCH v2 11_13] z.eml", "[PATCH v2 11/13] eleven");
+    let series = read(&SeriesPlace::Path(dir.path().into()), &CancellationToken::new()).await;
+    let titles: Vec<String> = series.unwrap().patches.iter().map(title).collect();
+    assert_eq!(titles, ["nine", "ten", "eleven", "twelve"]);
+}
+
+/// A mail of a directory and the same one as an mbox: both give the lines of the patch.
+async fn text_both_ways(mail: &[u8]) -> [String; 2] {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("1.eml");
+    std::fs::write(&file, mail).unwrap();
+    let mut texts = [String::new(), String::new()];
+    for (text, path) in texts.iter_mut().zip([dir.path(), &file]) {
+        let place = SeriesPlace::Path(path.to_owned());
+        let series = read(&place, &CancellationToken::new()).await.unwrap();
+        *text = String::from_utf8(series.patches[0].text.to_vec()).unwrap();
+    }
+    texts
+}
+
+#[tokio::test]
+async fn lines_end_as_their_author_wrote_them() {
+    let plain = change("fs/a.c", "a", "b");
+    // `Text.\r\n---\r\n` and the change, in base64.
+    let base64 = "VGV4dC4NCi0tLQ0KZGlmZiAtLWdpdCBhL2ZzL2EuYyBiL2ZzL2EuYw0KLS0tIGEvZnMvYS5jDQor\n\
+        KysgYi9mcy9hLmMNCkBAIC0xICsxIEBADQotYQ0KK2INCg==\n";
+    let head = "From a@b Mon Sep 17 00:00:00 2001\nSubject: [PATCH] fuse: one\n\
+        Content-Type: text/plain; charset=UTF-8\nContent-Transfer-Encoding: base64\n\n";
+    let crlf = mail("[PATCH] fuse: two", &plain).replace('\n', "\r\n");
+    for mail in [crlf, format!("{head}{base64}")] {
+        for text in text_both_ways(mail.as_bytes()).await {
+            assert!(text.contains(&plain) && !text.contains('\r'), "{text:?}");
+        }
+    }
+    // A file of the tree can have such lines, too.
+    let dos = change("fs/a.c", "a\r", "b\r");
+    for text in text_both_ways(mail("[PATCH] fuse: three", &dos).as_bytes()).await {
+        assert!(text.contains(&dos), "{text:?}");
+    }
+}
+
 async fn git_in(dir: &Path, args: &[&str]) {
     let own = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"];
     let mut program = Program::new("git", own.iter().chain(args));
@@ -114,6 +165,12 @@ async fn a_git_range_gives_a_patch_a_commit() {
         git_in(dir.path(), &["add", "f"]).await;
         git_in(dir.path(), &["commit", "-qm", &format!("fuse: {text}")]).await;
     }
+    // What the repository is set to must not reach the patches.
+    let odd = ["format.noprefix", "format.attach", "format.coverLetter", "diff.mnemonicPrefix"];
+    for key in odd {
+        git_in(dir.path(), &["config", key, "true"]).await;
+    }
+    git_in(dir.path(), &["config", "format.suffix", ".txt"]).await;
     let range = |range: &str| SeriesPlace::Git { dir: dir.path().into(), range: range.into() };
     let cancel = CancellationToken::new();
     let series = read(&range("main~2..main"), &cancel).await.unwrap();
@@ -122,6 +179,8 @@ async fn a_git_range_gives_a_patch_a_commit() {
         (titles, series.name.as_str()),
         (vec!["fuse: two".into(), "fuse: three".into()], "main")
     );
+    let text = String::from_utf8_lossy(&series.patches[0].text);
+    assert!(text.contains("\n--- a/f\n+++ b/f\n"), "{text}");
     let error = read(&range("main..nowhere"), &cancel).await.unwrap_err().to_string();
     assert!(error.contains("nowhere"), "{error}");
     let empty = read(&range("main..main"), &cancel).await.unwrap_err().to_string();
