@@ -2,6 +2,7 @@
 
 use super::case::Case;
 use super::error::PlanError;
+use super::flavour::canonical;
 use super::select::{MAX_REPEAT, Plan, Selection, plan};
 use crate::config::load::Project;
 use crate::config::scenario::Profile;
@@ -19,8 +20,10 @@ pub fn find_case(
     run_seed: u64,
 ) -> Result<Plan, PlanError> {
     let selection = selection(id, kernel, run_seed).ok_or_else(|| unknown(id))?;
+    let (name, rest) = id.split_once('/').ok_or_else(|| unknown(id))?;
+    let own = format!("{}/{rest}", canonical(name));
     let mut plan = plan(project, &selection)?;
-    let case: Option<Case> = plan.cases.into_iter().find(|case| case.id == id);
+    let case: Option<Case> = plan.cases.into_iter().find(|case| case.id == own);
     plan.cases = vec![case.ok_or_else(|| unknown(id))?];
     Ok(plan)
 }
@@ -67,6 +70,8 @@ mod tests {
         assert_eq!(found.cases[0].seed, case_seed(5, "smt/perf/randread#3"));
         let path = find_case(&project, "linux/smt/perf/randread", Some("/src/linux"), 5).unwrap();
         assert!(path.kernels.contains_key("linux"));
+        let flavours = find_case(&project, "v7.3+kasan+debug/smt/perf/randread", None, 5).unwrap();
+        assert_eq!(flavours.cases[0].id, "v7.3+debug+kasan/smt/perf/randread");
         for bad in [
             "stock",
             "stock/smt",

@@ -6,8 +6,17 @@ use crate::config::kernel::{KernelEntry, KernelSource};
 use crate::config::load::Project;
 use crate::config::nearest::suggestion;
 
+/// A name with its flavours in the order of the alphabet, so that a kernel has one name only.
+pub(super) fn canonical(text: &str) -> String {
+    let (name, flavours) = text.split_once('+').unwrap_or((text, ""));
+    let mut words: Vec<&str> = flavours.split('+').collect();
+    words.sort_unstable();
+    if name.len() == text.len() { text.to_owned() } else { format!("{name}+{}", words.join("+")) }
+}
+
 /// The entry that `text` names, with its flavours. The error is for people.
 pub(super) fn find(project: &Project, text: &str) -> Result<Arc<KernelEntry>, String> {
+    let text = &canonical(text);
     let mut words = text.split('+');
     let name = words.next().unwrap_or_default();
     let Some(entry) = project.kernels.get(name) else {
@@ -52,10 +61,11 @@ mod tests {
     #[test]
     fn a_flavour_adds_fragment_and_arguments() {
         let entry = find("v4-patched+kasan+debug").unwrap();
-        assert_eq!(entry.name, "v4-patched+kasan+debug");
+        assert_eq!(entry.name, "v4-patched+debug+kasan");
+        assert_eq!(find("v4-patched+debug+kasan").unwrap(), entry);
         let KernelSource::Built(build) = &entry.source else { panic!("{entry:?}") };
         let names: Vec<&str> = build.fragments.iter().map(|f| f.name.as_str()).collect();
-        assert_eq!(names, ["lean", "kasan", "debug"]);
+        assert_eq!(names, ["lean", "debug", "kasan"]);
         assert!(entry.cmdline.contains(&"nokaslr".to_owned()), "{:?}", entry.cmdline);
         assert_eq!(entry.queue_policy.as_deref(), Some("next-cpu"));
     }
