@@ -103,7 +103,17 @@ fn chain<'a>(
     };
     let mut part = build;
     while let Root::Base(base, _) = &part.root {
-        if names.contains(&base.as_str()) || names.len() == MAX_DEPTH {
+        if names.len() == MAX_DEPTH {
+            let message = format!("more than {MAX_DEPTH} bases, one on the other");
+            add(
+                problems,
+                own,
+                message,
+                "begin with a [source], or with a base nearer to it".into(),
+            );
+            return None;
+        }
+        if names.contains(&base.as_str()) {
             let path = names.join("` -> `");
             let message = format!("bases go in a circle: `{path}` -> `{base}`");
             add(problems, own, message, "one of them needs a [source]".into());
@@ -169,6 +179,23 @@ mod tests {
         assert_eq!(build.series[1].place, SeriesPlace::Lore("a@b".into()));
         // What a patched kernel claims is its own to say.
         assert_eq!(project.kernels["four"].queue_policy, None);
+    }
+
+    #[test]
+    fn too_many_bases_are_not_called_a_circle() {
+        let names: Vec<String> = (1..=17).map(|n| format!("kernels/k{n}.toml")).collect();
+        let base = |n: usize| match n {
+            17 => "summary = 's'\nbase = 'base'\n".to_owned(),
+            n => format!("summary = 's'\nbase = 'k{}'\n", n + 1),
+        };
+        let texts: Vec<String> = (1..=17).map(base).collect();
+        let all = |from: usize| -> Vec<(&str, &str)> {
+            (from..17).map(|i| (names[i].as_str(), texts[i].as_str())).collect()
+        };
+        let text = project(&all(0)).unwrap_err();
+        assert!(text.contains("kernels/k1.toml:2:8: more than 16 bases"), "{text}");
+        assert!(!text.contains("circle"), "{text}");
+        project(&all(2)).unwrap();
     }
 
     #[test]

@@ -49,3 +49,68 @@ kernels/k.toml:3:10: `suites` must name at least one suite
 kernels/k.toml:5:13: options are written without CONFIG_
 ");
 }
+
+fn build(text: &str) -> RawBuild {
+    let text = format!("summary = 's'\n{text}");
+    let file = SourceFile { path: "kernels/k.toml".into(), text };
+    read("k", &file).unwrap().build.unwrap()
+}
+
+#[test]
+fn sources_are_of_four_kinds() {
+    let sha256 = "0123456789abcdef".repeat(4);
+    let tarball = format!("[source]\ntarball = 'x.tar.xz'\nsha256 = '{sha256}'");
+    let cases = [
+        (
+            "[source]\ndebian = 'linux-source-7.3'\nsuites = ['sid']",
+            Source::Debian { package: "linux-source-7.3".into(), suites: vec!["sid".into()] },
+        ),
+        (
+            "[source]\ngit = '../linux'\nrevision = 'v7.3'",
+            Source::Git { dir: "../linux".into(), revision: "v7.3".into() },
+        ),
+        ("[source]\ndirectory = '../linux'", Source::Directory("../linux".into())),
+        (&tarball, Source::Tarball { path: "x.tar.xz".into(), sha256 }),
+    ];
+    for (text, source) in cases {
+        let Root::Source(found) = build(text).root else { panic!("{text}") };
+        assert_eq!(found, source);
+    }
+}
+
+#[test]
+fn series_are_of_three_kinds() {
+    let range = SeriesPlace::Git { dir: "../l".into(), range: "a..b".into() };
+    for (text, place) in [
+        ("'kernels/series/v4'", SeriesPlace::Path("kernels/series/v4".into())),
+        ("'lore:<a@b>'", SeriesPlace::Lore("a@b".into())),
+        ("{ git = '../l', range = 'a..b' }", range),
+    ] {
+        let series = build(&format!("base = 'b'\npatches = 6\nseries = {text}")).series;
+        assert_eq!(series, Some(SeriesSpec { place, patches: Some(6) }));
+    }
+}
+
+#[test]
+fn all_that_is_wrong_with_a_build_is_told_at_once() {
+    let text = "summary = 's'\npath = 'x'\npatches = 0\nserie = 'x'\n\
+        [source]\ngit = 'x'\ndirectory = 'y'\n";
+    insta::assert_snapshot!(try_read(text).unwrap_err(), @r"
+kernels/k.toml:2:8: `path` and [source] exclude each other
+kernels/k.toml:3:11: `patches` must be 1 to 1000
+kernels/k.toml:3:11: `patches` is for kernels that are built, from [source] or `base`
+kernels/k.toml:4:1: unknown key `serie`
+kernels/k.toml:5:1: a source has exactly one place
+");
+    let text = "summary = 's'\nseries = { git = '../l', range = 'HEAD' }\nconfig = ['LEAN']\n\
+        [source]\ntarball = 'x'\nsha256 = 'ABC'\n";
+    insta::assert_snapshot!(try_read(text).unwrap_err(), @r"
+kernels/k.toml:2:34: `range` is two commits, as in `v7.3..topic`
+kernels/k.toml:3:11: entry must be a name: 1 to 64 of a-z, 0-9 and -, beginning with a letter or digit
+kernels/k.toml:6:10: `sha256` must be 64 digits of 0-9 and a-f
+");
+    let text = "summary = 's'\nbase = 'b'\npatches = 1\n";
+    insta::assert_snapshot!(try_read(text).unwrap_err(), @"kernels/k.toml:3:11: `patches` counts those of a `series`");
+    let text = "summary = 's'\n[source]\ngit = 'x'\n";
+    insta::assert_snapshot!(try_read(text).unwrap_err(), @"kernels/k.toml:2:1: missing key `revision`");
+}
